@@ -9,25 +9,26 @@ import { degraded, held, type Reason, filling } from './reason.ts';
 import type { MirrorStats } from './status.ts';
 
 /*
- * What is in scope, in words, and where that is hardly what anybody means. Pure, and part of `judgeHealth` (health.ts).
+ * What health says about the catalog: its scope, backlog, mass moves and late prices. Pure, and part of
+ * `judgeHealth` (health.ts).
  */
 
 const skusIn = ({ skus }: Pick<MirrorStats, 'skus'>): number => sum(skus.map((row) => row.count));
 
-/** How much of the catalog is in scope; null where all of it is. */
+/** Returns how much of the catalog is in scope, in words; null if all of it is. */
 export function scopeText(stats: Pick<MirrorStats, 'skus' | 'outOfScope'>): string | null {
   if (stats.outOfScope === null) return null;
   const inside = skusIn(stats);
   return `${count(inside)} of ${skusText(inside + stats.outOfScope)}`;
 }
 
-/** Whether everything that was counted is out of scope. */
+/** Returns whether everything that was counted is out of scope. */
 const isAllOutside = (counts: Pick<MirrorStats, 'skus' | 'outOfScope'>): boolean =>
   (counts.outOfScope ?? 0) > 0 && skusIn(counts) === 0;
 
 const RULES = 'insert rules into catalog.scope, or set MIRROR_SCOPE=catalog';
 
-/** Why nothing is in scope; null where something is, or may be once all is sorted and counted. */
+/** Returns why nothing is in scope; null if something is, or may be once all is sorted and counted. */
 export function whyNothing({ scoped, rules, moving }: Scope, counts: Facts['counts']): string | null {
   if (!scoped) return null;
   if (rules === 0) return 'nothing is priced: MIRROR_SCOPE is scope, and catalog.scope has no rule';
@@ -35,7 +36,7 @@ export function whyNothing({ scoped, rules, moving }: Scope, counts: Facts['coun
   return `nothing is priced: MIRROR_SCOPE is scope, and none of the rules of catalog.scope (${count(rules)}) includes a SKU`;
 }
 
-/** What the judge of health says of the scope: nothing is priced, or daemons disagree about MIRROR_SCOPE. Pure. */
+/** Returns the reasons about the scope: nothing is priced, or daemons disagree about MIRROR_SCOPE. Pure. */
 export function scopeReasons({ scope, counts }: Pick<Facts, 'scope' | 'counts'>): Reason[] {
   const nothing = whyNothing(scope, counts);
   const { scoped, otherwise } = scope;
@@ -51,28 +52,31 @@ export function scopeReasons({ scope, counts }: Pick<Facts, 'scope' | 'counts'>)
   ]);
 }
 
-/** Above this part of SKUs still to be fetched the mirror is filling; below it they are the new ones of every day. */
+/**
+ * With more than this part of the SKUs still to be fetched, the mirror is filling; fewer are the new ones of every
+ * day.
+ */
 const FILLING_PART = 0.01;
 /**
- * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner cannot
- * answer for.
+ * SKUs in errors, as a number and as a part of all: more than both are not just single SKUs that the partner
+ * cannot answer for.
  */
 const FAILING_SKUS = 10;
 const FAILING_PART = 0.01;
-/** How long a SKU may be due that is delayed by other work only. */
+/** How long a SKU may be due that is delayed only by other work. */
 const LATE_SECONDS = 3600;
 
 /**
- * Whether the initial load is running, by how many SKUs were never priced. SKUs that were asked and failed do not
- * count, because the load has done its part for these, however long the partner goes on to fail them.
+ * Decides whether the initial load is running, by how many SKUs were never priced. SKUs that were asked and failed
+ * do not count, because the load has done its part for these, however long the partner keeps failing them.
  */
 const isFilling = (pending: number, unanswered: number, all: number): boolean =>
   pending - unanswered > all * FILLING_PART;
 
-/** What the counts say. Before a baseline there is no catalog to measure them by. */
+/** Returns the reasons that counts give. Before a baseline there is no catalog to measure them by. */
 export function backlogReasons({ counts, sync }: Facts): Reason[] {
   if (sync.manifestAppliedAt === null) return [];
-  // A count from before the first baseline knows no SKU; the next one is under way.
+  // A count from before the first baseline contains no SKU; the next one is under way.
   const isNews = counts !== null && (counts.skus.length > 0 || counts.ofManifest !== null);
   if (!isNews)
     return [
@@ -82,7 +86,7 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
         'wait for it; if it lasts, see `counts.failed` in the log',
       ),
     ];
-  // That nothing is in scope is a reason of its own.
+  // There is a separate reason if nothing is in scope.
   if (isAllOutside(counts)) return [];
   const total = (states: readonly string[]) =>
     sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
@@ -121,7 +125,7 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
   ]);
 }
 
-/** Whether more SKUs are in errors than single ones, of so many. */
+/** Returns a reason if more than single SKUs of `all` are in errors. */
 function failingSkus({ due }: Pick<CatalogCounts, 'due'>, all: number): Reason | false {
   const failing = sum(due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
   return (
@@ -135,7 +139,7 @@ function failingSkus({ due }: Pick<CatalogCounts, 'due'>, all: number): Reason |
   );
 }
 
-/** That prices move implausibly in masses, what shows it, and who decides. */
+/** Returns a reason if prices move implausibly in masses: what shows it, and who decides. */
 export function massMoveReasons({
   now,
   doubts: { implausible, massMoved, last, massMove },
@@ -156,7 +160,10 @@ export function massMoveReasons({
   ];
 }
 
-/** That the partner reports prices before it answers them: second looks find too many answers to reports wrong. */
+/**
+ * Returns a reason if the partner reports prices before it answers them: second looks find too many answers to
+ * reports wrong.
+ */
 export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
   if (latePrices === null) return [];
   const { since, looks, found } = latePrices;
@@ -172,8 +179,8 @@ export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
 }
 
 /**
- * What shows that prices move implausibly in masses. Its numbers are stored once all that has moved is doubted, and a
- * fault that is found while prices move in masses already is counted from there on: until then there are none.
+ * Describes what shows that prices move implausibly in masses. The numbers are stored once everything that moved
+ * is doubted, and a fault found during a mass move is counted only from then on: until then there are none.
  */
 function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {
   const isCounted = implausible > 0;
@@ -204,7 +211,7 @@ function shownOf({ kind, answers, implausible, move, factor }: MassMove): string
   }
 }
 
-/** A factor (natural logarithm) as one says it: 100 times, 1/100 of. */
+/** Formats a factor (natural logarithm) in words: 100 times, 1/100 of. */
 function times(factor: number): string {
   const by = Math.exp(Math.abs(factor));
   const shown = by < 10 ? String(Number(by.toPrecision(3))) : count(Math.round(by));

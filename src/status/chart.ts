@@ -2,7 +2,7 @@ import { MINUTE_MS } from '../lib/duration.ts';
 import type { Sample } from '../store/status/samples.ts';
 import { html, type Html } from './html.ts';
 
-/* Samples in columns of time, as charts show them. Pure; times in epoch milliseconds. */
+/* Sorts samples into columns of time, as charts show them. Pure; times in epoch milliseconds. */
 
 /** What a chart covers: `columns` of `stepMs` each, of which the last one is still running. */
 export interface Range {
@@ -10,11 +10,11 @@ export interface Range {
   readonly from: number;
   readonly stepMs: number;
   readonly columns: number;
-  /** Between two labels of the axis. */
+  /** Milliseconds between two labels of the axis. */
   readonly tickMs: number;
 }
 
-/** The last hour in minutes and the last day in five minutes each, up to now. */
+/** Returns the last hour in minutes and the last day in steps of five minutes, up to now. */
 export function rangesAt(now: Date): readonly Range[] {
   return [
     rangeAt(now, { name: 'hour', stepMs: MINUTE_MS, columns: 60, tickMs: 15 * MINUTE_MS }),
@@ -27,7 +27,7 @@ function rangeAt(now: Date, range: Omit<Range, 'from'>): Range {
   return { ...range, from: end - range.columns * range.stepMs };
 }
 
-/** For each column the samples that fall into it. A column without any is a gap, whatever was before and after. */
+/** Returns the samples of each column. A column without any is a gap, whatever came before and after. */
 export function columnsOf(
   samples: readonly Sample[],
   { from, stepMs, columns }: Range,
@@ -37,10 +37,10 @@ export function columnsOf(
   return filled;
 }
 
-/** Whether there is a number to draw. */
+/** Returns whether there is a number to draw. */
 export const isKnown = (value: number | null): value is number => value !== null && Number.isFinite(value);
 
-/** A value for each column, by the worst of its samples; null: nothing is known. */
+/** Returns a value for each column, by the worst of its samples; null: nothing is known. */
 export function valuesOf(
   columns: readonly (readonly Sample[])[],
   value: (sample: Sample) => number | null,
@@ -58,7 +58,7 @@ interface ColumnSpan {
   readonly end: number;
 }
 
-/** Where something holds: columns side by side are one span. */
+/** Returns the spans in which something holds; adjacent columns form one span. */
 export function spansOf<T>(items: readonly T[], holds: (item: T) => boolean): readonly ColumnSpan[] {
   const spans: ColumnSpan[] = [];
   items.forEach((item, at) => {
@@ -70,13 +70,13 @@ export function spansOf<T>(items: readonly T[], holds: (item: T) => boolean): re
   return spans;
 }
 
-/** Columns of which nothing was kept. The running one may yet be. */
+/** Returns the columns without samples, except the running one, which may still get one. */
 export const gapsOf = (columns: readonly (readonly Sample[])[]): readonly ColumnSpan[] =>
   spansOf(columns.slice(0, -1), (samples) => samples.length === 0);
 
 /*
- * Charts as SVG, made without a library. Each column is a step as wide as its time: nothing is drawn between two
- * samples that was not sampled, and where there is none the line ends. The plot stretches with the page, its texts do
+ * Draws charts as SVG, without a library. Each column is a step as wide as its time: nothing is drawn between two
+ * samples that was not sampled, and the line ends if there is none. The plot stretches with the page, its texts do
  * not. Pure.
  */
 
@@ -94,17 +94,16 @@ export interface Mark {
 }
 
 export interface Chart {
-  /** Of elements: unique on the page. */
+  /** Prefix of element ids: unique on the page. */
   readonly id: string;
-  /** What is shown, in a few words. */
   readonly title: string;
   readonly range: Range;
   readonly lines: readonly ChartLine[];
   readonly marks: readonly Mark[];
   readonly gaps: readonly ColumnSpan[];
-  /** The lowest value that has a place; 0 without it. */
+  /** The lowest value on the scale; 0 if absent. */
   readonly least?: number;
-  /** The highest; that of the lines without it. */
+  /** The highest; that of the lines if absent. */
   readonly most?: number;
   readonly unit: (value: number) => string;
 }
@@ -113,7 +112,10 @@ export interface Chart {
 const HIGH = 100;
 const RANGE_NAMES = { hour: 'last hour', day: 'last 24 hours' } as const;
 
-/** The top of the scale: one, two or five of a power of ten, so that it does not move with each sample; never 0. */
+/**
+ * Returns the top of the scale: a round number (1, 1.5, 2, 3, 5 or 7.5 times a power of ten), so that it does not
+ * move with each sample; never 0.
+ */
 export function topOf(values: readonly number[]): number {
   const most = values.reduce((a, b) => Math.max(a, b), 0);
   if (most <= 0) return 1;
@@ -121,7 +123,7 @@ export function topOf(values: readonly number[]): number {
   return ([1, 1.5, 2, 3, 5, 7.5, 10].find((step) => step * power >= most) ?? 10) * power;
 }
 
-/** A line as steps: pieces that begin and end with the known values. */
+/** Returns a line as the path of its steps: pieces that begin and end with the known values. */
 export function stepsOf(values: readonly (number | null)[], yOf: (value: number) => number): string {
   let path = '';
   let previous: number | null = null;
@@ -134,7 +136,7 @@ export function stepsOf(values: readonly (number | null)[], yOf: (value: number)
   return previous === null ? path : `${path}H${values.length}`;
 }
 
-/** What is below such a line. */
+/** Returns the area below such a line. */
 function areaOf(values: readonly (number | null)[], yOf: (value: number) => number): string {
   return stepsOf(values, yOf).replace(
     /M(\d+) ([\d.]+)([^M]*?)H(\d+)(?=M|$)/g,
@@ -146,7 +148,7 @@ function areaOf(values: readonly (number | null)[], yOf: (value: number) => numb
 const bandsOf = (spans: readonly ColumnSpan[]): string =>
   spans.map(({ start, end }) => `M${start} 0H${end}V${HIGH}H${start}Z`).join('');
 
-/** Times of the axis: whole ones of the tick, as their share of the width. */
+/** Returns the times of the axis, multiples of the tick, as percentages of the width. */
 function ticksOf({ from, stepMs, columns, tickMs }: Range): readonly { at: Date; percent: number }[] {
   const width = columns * stepMs;
   const first = Math.ceil(from / tickMs) * tickMs;
@@ -157,7 +159,7 @@ function ticksOf({ from, stepMs, columns, tickMs }: Range): readonly { at: Date;
 
 const clockOf = (at: Date): string => at.toISOString().slice(11, 16);
 
-/** Draws a chart with its title and, for those who do not see it, its figures in words. */
+/** Draws a chart with its title and, for those who cannot see it, its figures in words. */
 export function chart(drawn: Chart): Html {
   const { id, title, range, lines, marks, gaps, least = 0, unit } = drawn;
   const values = lines.flatMap((line) => line.values.filter(isKnown));
@@ -201,7 +203,6 @@ export function chart(drawn: Chart): Html {
   </svg>`;
 }
 
-/** Why a chart shows no line. */
 function emptyText({ gaps, range }: Chart): string {
   const missing = gaps.reduce((n, { start, end }) => n + end - start, 0);
   return missing >= range.columns - 1 ? 'no samples yet: one is taken each minute' : 'nothing to show';
@@ -210,7 +211,6 @@ function emptyText({ gaps, range }: Chart): string {
 const columnsIn = (spans: readonly ColumnSpan[]): number =>
   spans.reduce((n, { start, end }) => n + end - start, 0);
 
-/** The same in words. */
 function inWords({ lines, marks, gaps, range, unit }: Chart): string {
   const minutes = (spans: readonly ColumnSpan[]) => (columnsIn(spans) * range.stepMs) / 60_000;
   const shown = lines.flatMap(({ name, values }) => {

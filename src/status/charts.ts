@@ -18,9 +18,9 @@ import { sum, targetSeconds } from './format.ts';
 import { html, type Html } from './html.ts';
 import { MIRROR_STATES, type MirrorState } from './reason.ts';
 
-/* The charts of the status page, of the last hour and of the last day each. Pure. */
+/* The charts of the status page, each for the last hour and for the last day. Pure. */
 
-/** What all charts of one page are drawn from: the samples in columns, by range. */
+/** What all charts of a page are drawn from: the samples in columns, by range. */
 export interface Course {
   readonly ranges: readonly { readonly range: Range; readonly columns: readonly (readonly Sample[])[] }[];
 }
@@ -36,13 +36,13 @@ interface Drawn {
   readonly most?: number;
 }
 
-/** The newest sample, where it is of the last two minutes. */
+/** Returns the newest sample if it is from the current minute or the two before; else null. */
 export function latest({ ranges }: Course): Sample | null {
   const [hour] = ranges;
   return hour?.columns.slice(-3).flat().at(-1) ?? null;
 }
 
-/** Price changes in the minutes of the last hour that were sampled. */
+/** Returns the price changes in the sampled minutes of the last hour. */
 export function changesInHour({ ranges }: Course): number {
   const [hour] = ranges;
   const changes = (hour?.columns ?? []).flat().map(({ priceChanges }) => priceChanges);
@@ -51,7 +51,7 @@ export function changesInHour({ ranges }: Course): number {
 
 type Columns = readonly (readonly Sample[])[];
 
-/** One chart for each range, side by side. */
+/** Draws a chart for each range, side by side. */
 function both(
   { ranges }: Course,
   { id, title, unit }: { readonly id: string; readonly title: string; readonly unit: (n: number) => string },
@@ -71,7 +71,7 @@ function both(
   return html`<div class="charts">${charts}</div>`;
 }
 
-/** Numbers that have room on a phone: 14M for fourteen million. */
+/** Numbers that fit on a phone: 14M for fourteen million. */
 const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const short = (n: number): string =>
   Math.abs(n) < 10_000 ? count(Math.round(n * 10) / 10) : SHORT.format(n);
@@ -121,9 +121,9 @@ export const changesChart = (course: Course): Html =>
     lines: [{ name: 'price changes', look: 'area', values: highest(columns, (s) => s.priceChanges) }],
   }));
 
-/** Part of a cohort that is to be fresh, in percent: what the alerts on freshness go by. */
+/** The part of a cohort that should be fresh, in percent, which the alerts on freshness also use. */
 export const FRESH_OBJECTIVE = 95;
-/** Where the scale may begin, so that the last percents can be told apart. */
+/** Where the scale may begin, so that the last few percent can be told apart. */
 const FLOORS = [90, 80, 50, 0];
 
 const share = ({ priced, fresh }: CohortSample): number | null =>
@@ -184,7 +184,7 @@ export const ageChart = (course: Course, cohort: 'snapshot' | 'live', targets: T
 
 const AGE_TOPS = [60, 300, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 129_600, 172_800];
 
-/** The top of a scale of ages: times that people name. */
+/** Returns the top of a scale of ages: a time that people name. */
 function ageTop(ages: readonly number[]): number {
   const most = 1.1 * Math.max(...ages.filter(Number.isFinite));
   return AGE_TOPS.find((top) => top >= most) ?? Math.ceil(most / 86_400) * 86_400;
@@ -192,7 +192,7 @@ function ageTop(ages: readonly number[]): number {
 
 const isState = (state: string): state is MirrorState => MIRROR_STATES.some((one) => one === state);
 
-/** The worst state in each column, as a strip of colours. */
+/** Draws the worst state of each column, as a strip of colours. */
 export function stateStrips({ ranges }: Course): Html {
   return html`<div class="charts">${ranges.map(({ range, columns }) => stateStrip(range, columns))}</div>`;
 }

@@ -26,38 +26,37 @@ import {
 import { readLatePrices } from '../store/trust/beliefs.ts';
 import type { LatePrices } from '../store/trust/late-prices.ts';
 
-/** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
+/** What Postgres says about the mirror at one moment: all that health is judged by, the same for every process. */
 export interface Facts {
-  /** The time of Postgres, which all other times are by. */
+  /** Postgres's time, by which all other times are given. */
   readonly now: Date;
   readonly sync: SyncState;
   readonly tasks: readonly TaskState[];
   readonly pace: PaceStatus;
   readonly incident: boolean;
-  /** Since when the partner's live source fails; null: it does not. */
+  /** Since when the partner's live source has failed; null: it does not fail. */
   readonly liveOutage?: Date | null;
-  /** Since when the partner has computed no live SKU, and defers those that are asked for; null: it computes some. */
+  /** Since when the partner has computed no live SKU, and has deferred those asked for; null: it computes some. */
   readonly nothingComputedSince?: Date | null;
   readonly targets: Targets;
   readonly daemons: number;
-  /** For how long the first of them has been there, in seconds; 0 without any. */
+  /** How long the first of them has been running, in seconds; 0 if none is. */
   readonly daemonSeconds: number;
   readonly idle: Idle;
-  /** Of the pace: how long it may take until the next request may go. */
+  /** The window of the pace: how long it may take until the next request may leave. */
   readonly windowSeconds: number;
   /** Consecutive failed bulk calls. */
   readonly failedCalls: number;
-  /** Postgres's clock, by which all times are. */
   readonly clock: DatabaseClock;
   /** Sessions that the mirror waits for. */
   readonly lockHolders: readonly LockHolder[];
-  /** Statements of the mirror that take long for something of somebody else's. */
+  /** Statements of the mirror that take long because of something that belongs to others. */
   readonly slowStatements: readonly StatementAtWork[];
-  /** Who has kept Postgres from vacuuming for long; null: nobody, or it may not be seen. */
+  /** Who has long kept Postgres from vacuuming; null: nobody, or the role may not see it. */
   readonly snapshotHolder: SnapshotHolder | null;
-  /** SKUs of the watchlist that are not watched, because so many are. */
+  /** SKUs of the watchlist that are not watched, because there are too many. */
   readonly watchlistLeftOut: number;
-  /** What says which SKUs are priced. */
+  /** What decides which SKUs are priced. */
   readonly scope: Scope;
   /** SKUs that wait because Postgres rejects their rows. */
   readonly notStored: NotStored;
@@ -74,17 +73,21 @@ export interface Facts {
 }
 
 /**
- * How facts are read that a process may read in its own way: the pace by its limits, counts without waiting for them.
+ * How facts are read that each process reads in its own way: the pace by its limits, counts without waiting for
+ * them.
  */
 export interface FactReaders {
   readonly windowMs: number;
   readonly paceOf: PaceReader;
   readonly counts: () => Promise<CatalogCounts | null>;
-  /** After how long Postgres ends statements on tables of the catalog's size: nobody waits for them; absent: never. */
+  /**
+   * After how long Postgres ends statements on tables of the catalog's size, because nobody waits for them any
+   * longer; absent: never.
+   */
   readonly endAfterMs?: number;
 }
 
-/** Postgres answers, but tables that have exactly one row from their migration on are empty. */
+/** Postgres answers, but tables are empty that have had exactly one row since their migration. */
 export class IncompleteMirror extends Error {
   override readonly name = 'IncompleteMirror';
 
@@ -103,26 +106,26 @@ const liveOf = (plan: LivePlan, isDeferred: boolean) => ({
   nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
 });
 
-/** Those of the tables, each with its row, that lack it. */
+/** Returns the tables whose row is missing. */
 const withoutRow = (rows: Readonly<Record<string, unknown>>): string[] =>
   Object.entries(rows)
     .filter(([, row]) => row === undefined || row === null)
     .map(([table]) => `catalog_internal.${table}`);
 
-/** What answers have shown of the partner's. */
+/** Reads what answers have shown about the partner. */
 async function readShown(sql: Sql): Promise<Pick<Facts, 'latePrices' | 'unsteadyColumns'>> {
   const [latePrices, unsteadyColumns] = await Promise.all([readLatePrices(sql), readUnsteadyColumns(sql)]);
   return { latePrices, unsteadyColumns };
 }
 
 /**
- * Reads, by their indexes, tables that are as large as the catalog. If a statement takes long all the same, Postgres
+ * Reads, through their indexes, tables as large as the catalog. If a statement takes long all the same, Postgres
  * ends it, because a caller that stops waiting does not stop it, and asks again.
  */
 async function readLedger(sql: Sql, endAfterMs: number) {
   return await sql.begin('read only', async (tx) => {
     const [, idle, notStored, doubts] = await allSent([
-      // Sent before the others, and not when it is waited for.
+      // `execute` sends it before the others, not only when it is awaited.
       tx`select set_config('statement_timeout', ${String(Math.ceil(endAfterMs))}, true)`.execute(),
       readIdle(tx),
       readNotStored(tx),
@@ -132,15 +135,15 @@ async function readLedger(sql: Sql, endAfterMs: number) {
   });
 }
 
-/** Facts, and the plan of live SKUs that was read with them. */
+/** The facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
   readonly facts: Facts;
   readonly plan: LivePlan;
 }
 
 /**
- * Reads the facts in one round of small statements: no scan of the catalog, unless `counts` makes one. Throws where
- * Postgres does not answer, or has not the tables and their one row.
+ * Reads the facts in one round of small statements: without a scan of the catalog, unless `counts` makes one.
+ * Throws if Postgres does not answer, or if the tables or their one row are missing.
  */
 export async function readFacts(
   sql: Sql,

@@ -14,15 +14,18 @@ import type { Facts } from './facts.ts';
 import { DOCTOR, failuresOf } from './progress.ts';
 import { degraded, held, type Reason } from './reason.ts';
 
-/* What calls and tasks that failed last say of the mirror's state. */
+/* What the last failures of calls and tasks say about the mirror's state. */
 
-/** What is to be done where the mirror's role lacks privileges. */
+/** What to do if the mirror's role lacks privileges. */
 const GRANT = '`catalog-mirror doctor` has the GRANT; it goes on by itself';
 
-/** One may be chance, as of a statement that an operator has cancelled. */
+/** A single fault may be chance, such as a statement that an operator has cancelled. */
 const FAULTS_TOLD = 2;
 
-/** Calls that Postgres has a statement of refused, or that fail for a defect: none of their answers is stored. */
+/**
+ * Returns a reason if Postgres has refused statements of calls, or calls fail because of a defect: no answer is
+ * stored.
+ */
 function faultyCalls({ kind, times }: CallFaults, lacking: Facts['lacking']): Reason | false {
   if (times < FAULTS_TOLD) return false;
   const none = 'since then no answer was stored';
@@ -43,7 +46,7 @@ function faultyCalls({ kind, times }: CallFaults, lacking: Facts['lacking']): Re
   );
 }
 
-/** A call that fails now and then holds nothing up: only its SKUs are asked again. */
+/** Returns a reason if calls keep failing. An occasional failure delays nothing: only its SKUs are asked again. */
 export function failingCalls(facts: Facts): Reason | false {
   const {
     failedCalls,
@@ -77,12 +80,12 @@ export function failingCalls(facts: Facts): Reason | false {
     : degraded('calls-failing', `${rejects}: ${lacks}`, GRANT);
 }
 
-/** Tasks that ask the partner nothing: they fail for what Postgres objects to. */
+/** Tasks that ask the partner nothing: they fail because of what Postgres objects to. */
 const WITHIN_POSTGRES: ReadonlySet<TaskName> = new Set(['maintenance', 'metadata', 'live-plan']);
 
 /**
- * Reasons for tasks whose last run failed. None while requests are refused or there is no baseline, because other
- * reasons say so for all tasks. A failed catalog check only makes the manifest late.
+ * Returns reasons for tasks whose last run failed. There are none while requests are refused or there is no
+ * baseline, because other reasons say so for all tasks. A failed catalog check only makes the manifest late.
  */
 export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
@@ -114,7 +117,7 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   ];
 }
 
-/** SKUs whose rows Postgres rejects. */
+/** Returns a reason if Postgres rejects rows of SKUs. */
 export function notStoredReasons({
   notStored: { skus, last, sample, lacksPrivilege },
   lacking,

@@ -10,11 +10,11 @@ import type { AgeDistribution } from '../store/status/counts.ts';
 import type { CohortCalibration } from '../store/trust/calibration.ts';
 import type { MirrorStats, Status } from './status.ts';
 
-/* What the screen and the page both say. */
+/* Texts that the screen and the page share. */
 
 export const skusText = (n: number): string => `${count(n)} ${plural(n, 'SKU')}`;
 export const refreshesText = (n: number): string => `${count(n)} ${plural(n, 'refresh', 'refreshes')}`;
-/** A part of a whole in percent, rounded down: nothing is whole before it is. `0 %` of nothing. */
+/** Formats a part of a whole in percent, rounded down, so that only the whole is 100 %. `0 %` of nothing. */
 export const percentOf = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
 export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
@@ -22,12 +22,13 @@ export const interval = (seconds: number): string => formatDuration(seconds * 10
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
 /**
- * The target age of a class of prices. Of unknown source are SKUs that no manifest lists, whose moves nobody reports.
+ * Returns the target age of a class of prices. SKUs of unknown source are in no manifest, and nobody reports their
+ * moves.
  */
 export const targetSeconds = (priceSource: string, targets: Targets): number =>
   priceSource === 'snapshot' ? targets.snapshotSeconds : targets.liveSeconds;
 
-/** One bar of a distribution of ages. `late`: all of it is beyond the target. */
+/** One bar of an age distribution. `late`: all of it is beyond the target. */
 export interface AgeBand {
   readonly label: string;
   readonly count: number;
@@ -36,7 +37,7 @@ export interface AgeBand {
 
 const BANDS = [300, 1800, 3600, 21_600, 86_400, 604_800];
 
-/** A distribution in bars, without empty ones before the first and after the last. */
+/** Returns a distribution as bars, without empty ones before the first and after the last. */
 export function ageBands(ages: AgeDistribution, target: number): AgeBand[] {
   const below = (seconds: number) => ages.buckets.find(({ le }) => le === seconds)?.count ?? 0;
   const bands = [...BANDS, Infinity].map((to, i): AgeBand => {
@@ -51,7 +52,7 @@ export function ageBands(ages: AgeDistribution, target: number): AgeBand[] {
   return bands.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
 }
 
-/** How well the delta and the mirror's own refreshes agree. */
+/** Describes how well the delta and the mirror's own refreshes agree. */
 export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [
@@ -64,7 +65,7 @@ export function auditLine(audit: DeltaAudit): string {
   ].join('; ');
 }
 
-/** How many SKUs may be acted on, by price source. */
+/** Describes how many SKUs may be acted on, by price source. */
 export function actionableLine({ trust, priceAge }: Pick<MirrorStats, 'trust' | 'priceAge'>): string {
   const each = trust.map(({ priceSource, actionable }) => {
     const priced = priceAge.find((row) => row.priceSource === priceSource)?.ages.count ?? 0;
@@ -74,8 +75,8 @@ export function actionableLine({ trust, priceAge }: Pick<MirrorStats, 'trust' | 
 }
 
 /**
- * How often prices were right beside how often they were said to be, by cohort of SKUs; those of single sizes are
- * left out.
+ * Describes how often prices were right beside how often they were said to be, by cohort of SKUs; cohorts of
+ * single sizes are left out.
  */
 export function calibrationLine(calibration: readonly CohortCalibration[]): string {
   const each = calibration
@@ -87,10 +88,10 @@ export function calibrationLine(calibration: readonly CohortCalibration[]): stri
   return each.length === 0 ? 'no refresh has tested it yet' : each.join('; ');
 }
 
-/** Sources beyond these are counted: their names may be long, and there may be 51. */
+/** Sources beyond these are only counted: their names may be long, and there may be more than fifty. */
 const SHOWN_SOURCES = 3;
 
-/** Who has given hints, and how often each was right; null: nobody. */
+/** Describes who has given hints, and how often each was right; null: nobody. */
 export function hintsLine({ unread, sources }: HintStats): string | null {
   if (unread === 0 && sources.length === 0) return null;
   const others = sources.length - SHOWN_SOURCES;
@@ -107,7 +108,7 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
   ].join('; ');
 }
 
-/** Whether what is promised of the age of prices can be kept, and was; null: nothing is promised. */
+/** Describes whether promised ages of prices can be kept, and were; null: nothing is promised. */
 export function promisesLine(stats: PromiseStats): string | null {
   const { promises, leftOut, neededPerMinute, availablePerMinute, cases, kept } = stats;
   if (promises === 0) return null;
@@ -134,8 +135,8 @@ const ERROR_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why a SKU's last answer was an error (catalog_internal.due.last_error), for people; null: not known, or it was a
- * deferral.
+ * Describes for people why a SKU's last answer was an error (catalog_internal.due.last_error); null: unknown, or
+ * it was a deferral.
  */
 export function errorText(error: string | null | undefined): string | null {
   if (error === null || error === undefined || error === CEILING_MET) return null;
@@ -143,7 +144,9 @@ export function errorText(error: string | null | undefined): string | null {
   return known ?? (error.startsWith('call-') ? `calls with it alone fail: ${error.slice(5)}` : error);
 }
 
-/** SKUs that the partner answers with errors, also where they are too few for a state; null: none. */
+/**
+ * Describes SKUs that the partner answers with errors, even if they are too few to affect the state; null: none.
+ */
 export function failingLine({ due, failing }: Pick<MirrorStats, 'due' | 'failing'>): string | null {
   const all = sum(due.filter(({ reason }) => reason === 'error').map(({ count: n }) => n));
   if (all === 0 || failing.length === 0) return null;
@@ -158,7 +161,7 @@ export function failingLine({ due, failing }: Pick<MirrorStats, 'due' | 'failing
   return `${skusText(all)}: ${[...named, ...rest].join(', ')}; \`catalog-mirror show SKU\` tells more`;
 }
 
-/** Columns of metadata that are told of as going back and forth; null: none. */
+/** Names the columns of metadata that keep going back and forth; null: none. */
 export function unsteadyLine({
   unsteadyColumns: columns,
 }: Pick<MirrorStats, 'unsteadyColumns'>): string | null {
@@ -169,7 +172,7 @@ export function unsteadyLine({
 
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
 
-/** When the backlog will be finished, in words; empty where nothing is due. */
+/** Describes when the backlog will be finished; empty if nothing is due. */
 export function estimateLine(estimate: BacklogEstimate): string {
   const { owed, minutes, least, most, sure, because } = estimate;
   if (owed === 0) return '';
@@ -180,7 +183,7 @@ export function estimateLine(estimate: BacklogEstimate): string {
   return `done in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
 }
 
-/** One line about live refreshes: how many, their budget, the ceiling. Pure. */
+/** Returns a line about live refreshes: how many, their budget, the ceiling. Pure. */
 export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   const ceiling =
     live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} per minute`;
@@ -191,7 +194,7 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} per call${ceiling}${wait}`;
 }
 
-/** One line about the request pace, and what holds requests back. Pure. */
+/** Returns a line about the request pace, and what holds requests back. Pure. */
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
   return [
@@ -205,7 +208,7 @@ export function paceLine({ pace }: MirrorStats, now: Date): string {
 /** Counts younger than this are shown without their age. */
 const PRESENT_SECONDS = 10;
 
-/** How old the counts of a large catalog are; null while they are younger than `present` seconds. */
+/** Describes how old the counts of a large catalog are; null while they are younger than `present` seconds. */
 export function countedLine(
   { countedAt, countedInMs }: MirrorStats,
   now: Date,
@@ -221,7 +224,7 @@ const INCIDENT_CAUSES = {
   deferrals: 'snapshot-priced SKUs are deferred',
 } as const;
 
-/** One line about the incident that goes on; `ago` writes how long ago a moment was. Pure. */
+/** Returns a line about the current incident; `ago` writes how long ago a moment was. Pure. */
 export function incidentLine(
   { since, because }: NonNullable<MirrorStats['incident']>,
   ago: (at: Date) => string,
@@ -229,10 +232,10 @@ export function incidentLine(
   return `since ${ago(since)}: the whole catalog is treated as live-priced (${INCIDENT_CAUSES[because]})`;
 }
 
-/** When the present backlog will be finished, in minutes from now, and how reliable that is. */
+/** When the present backlog will be finished, in minutes from now, and how reliable that estimate is. */
 export interface BacklogEstimate {
   readonly owed: number;
-  /** Null where there is no estimate; only `most` null: no upper bound. */
+  /** Null if there is no estimate; if only `most` is null, there is no upper bound. */
   readonly minutes: number | null;
   readonly least: number | null;
   readonly most: number | null;
@@ -240,14 +243,14 @@ export interface BacklogEstimate {
   readonly because: readonly string[];
 }
 
-/** A ratio of `most` to `least` up to which an estimate counts as sure. */
+/** Up to this ratio of `most` to `least`, an estimate counts as sure. */
 const CLOSE = 1.25;
-/** Part of the requests that has to be left beside the live calls for a bound to be worth saying. */
+/** Part of the requests that live calls must leave for an upper bound to be worth stating. */
 const LEFT_OVER = 0.05;
 
 type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'bulkMaxSkus' | 'fullPerMinute'>;
 
-/** Calls that what is due takes: cheap SKUs fill calls, live ones their budget. */
+/** Counts due SKUs and the calls they take: cheap SKUs fill calls, live ones their budget. */
 function dueWork({ stats, bulkMaxSkus }: Pick<Status, 'stats' | 'bulkMaxSkus'>) {
   const owed = sum(stats.due.map(({ count }) => count));
   const live = sum(
@@ -260,16 +263,16 @@ function dueWork({ stats, bulkMaxSkus }: Pick<Status, 'stats' | 'bulkMaxSkus'>) 
   return { owed, live, calls };
 }
 
-/** The plain estimate: all of it at the present ceiling, from now on. */
+/** Returns the plain estimate: everything at the present ceiling, starting now. */
 export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): number {
   return dueWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
 }
 
 /**
- * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both.
- * There is no estimate while no daemon runs, while bulk calls fail one after another, while requests are refused for a
- * reason that waiting does not remove, or where only live SKUs are due and the partner's live source fails; where
- * others are due beside them, no upper bound.
+ * Estimates when the backlog will be finished. `least` assumes the whole request share, `most` what live SKUs'
+ * calls leave of it; a back-off is added to both. There is no estimate while no daemon runs, while bulk calls keep
+ * failing, while requests are refused for a reason that waiting does not remove, or if only live SKUs are due and
+ * the partner's live source fails; if others are due, too, there is no upper bound.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;
@@ -316,7 +319,7 @@ function whyNothingMoves(
 const LIVE_SOURCE_DOWN = "the partner's live source is failing";
 const isLiveOutage = ({ liveOutage = null }: MirrorStats): boolean => liveOutage !== null;
 
-/** Calls a minute that the regular calls of live SKUs take. */
+/** Returns the calls per minute that regular refreshes of live SKUs take. */
 function liveCallRate({ stats, targets }: Input): number {
   const live = sum(
     stats.skus

@@ -22,27 +22,27 @@ import {
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {
   readonly state: MirrorState;
-  /** Worst first; empty where the mirror is healthy. */
+  /** Worst first; empty if the mirror is healthy. */
   readonly reasons: readonly Reason[];
 }
 
-/** What one process knows beyond Postgres. Each is a sentence to show, or null. */
+/** What a process knows in addition to Postgres. Sentences to show; null: nothing is wrong. */
 export interface OwnFacts {
-  /** Why the mirror cannot be read, with what to do. */
+  /** Why the mirror cannot be read, and what to do. */
   readonly unreadable: string | null;
   readonly queues: string | null;
   readonly storeFailure: StoreFailure | null;
-  /** Evidence against this process's credential only. */
+  /** Evidence against the credential of this process only. */
   readonly refused: string | null;
-  /** A clock differs from the others, and it is not Postgres's. */
+  /** A clock other than Postgres's differs from the others. */
   readonly clock: string | null;
-  /** Times that a clock ahead has written and Postgres refuses to put right, what it says of that, and what to do. */
+  /** Times from a clock that was ahead, which Postgres refuses to correct: why, and what to do. */
   readonly notPutRight: { readonly part: string; readonly problem: string; readonly hint: string } | null;
-  /** The queues bring no jobs. */
+  /** The queues deliver no jobs. */
   readonly silent: string | null;
 }
 
-/** What a process without queues and requests of its own knows. */
+/** The facts of a process without queues and requests of its own. */
 export const NO_OWN_FACTS: OwnFacts = {
   unreadable: null,
   queues: null,
@@ -54,8 +54,8 @@ export const NO_OWN_FACTS: OwnFacts = {
 };
 
 /**
- * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not
- * be read, `own.unreadable` says why.
+ * Judges the mirror. Pure: it gets everything it needs, with times by Postgres's clock. `facts` null: the mirror
+ * could not be read, and `own.unreadable` says why.
  */
 export function judgeHealth(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
   const found = [
@@ -84,7 +84,9 @@ const mirrorReasons = (facts: Facts): Reason[] => [
 
 const UNREADY: readonly ReasonCode[] = ['postgres-unavailable', 'queues-unavailable', 'no-baseline'];
 
-/** Why `/readyz` answers 503: Postgres or the queues do not answer, or there is no baseline yet. Null: 200. */
+/**
+ * Returns why `/readyz` answers 503: Postgres or the queues do not answer, or there is no baseline yet. Null: 200.
+ */
 export function unreadyReason({ reasons }: Health): Reason | null {
   const unready = UNREADY.map((unreadyCode) => reasons.find(({ code }) => code === unreadyCode));
   return unready.find((reason) => reason !== undefined) ?? null;
@@ -130,7 +132,7 @@ function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
   ]);
 }
 
-/** Somebody's lock stops whatever waits for it, however well the rest looks. */
+/** Returns a reason for each lock that the mirror waits for, however well the rest is doing. */
 function lockReasons({ lockHolders }: Facts): Reason[] {
   return lockHolders.map((holder) =>
     degraded(
@@ -141,11 +143,13 @@ function lockReasons({ lockHolders }: Facts): Reason[] {
   );
 }
 
-/** A statement of the mirror and what it is at, in words. */
 const slowText = (statement: StatementAtWork): string =>
   `a statement of the mirror (process ${statement.pid} of Postgres) has run for ${formatAge(statement.seconds)}: ${atWorkText(statement)}`;
 
-/** What sellers attach to the mirror's tables runs within its statements, and may take any time; so may a standby. */
+/**
+ * Returns a reason for each slow statement: what sellers attach to the mirror's tables runs within it and may take
+ * any time, and so may a standby.
+ */
 function slowReasons({ slowStatements }: Facts): Reason[] {
   return slowStatements.map((statement) =>
     degraded(
@@ -158,10 +162,10 @@ function slowReasons({ slowStatements }: Facts): Reason[] {
   );
 }
 
-/** What a call costs Postgres has grown by about a third by then; with fewer the mirror works as ever. */
+/** With this many, a call costs Postgres about a third more; fewer do not matter. */
 const MANY_VERSIONS = 1_000_000;
 
-/** While a snapshot is held, Postgres vacuums nothing, and calls cost it more and more. */
+/** Returns a reason if a snapshot is held: Postgres then vacuums nothing, and calls cost it more and more. */
 function snapshotHeld({ snapshotHolder: holder }: Facts): Reason | false {
   if (holder === null || holder.deadVersions < MANY_VERSIONS) return false;
   const name = `'${holder.name.replaceAll("'", "''")}'`;
@@ -188,7 +192,7 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
   ];
 }
 
-/** What is said of a Postgres that does not answer while it is at work on what it was asked before; null: it is not. */
+/** Describes what keeps a Postgres from answering that is still working on earlier statements; null: it is not. */
 export function busyText(atWork: readonly StatementAtWork[]): string | null {
   const [longest] = atWork.toSorted((a, b) => b.seconds - a.seconds);
   if (longest === undefined) return null;
@@ -199,11 +203,11 @@ export function busyText(atWork: readonly StatementAtWork[]): string | null {
   );
 }
 
-/** What is said of a Postgres that does not answer because somebody has locked what it is asked for. */
+/** Describes who has locked what Postgres is asked for, so that it does not answer. */
 export const lockedText = (holder: LockHolder): string =>
   `the mirror cannot be read: ${holderText(holder)}; ${holderRemedy(holder)}`;
 
-/** What is said of a Postgres that does not answer. */
+/** What to say of a Postgres that does not answer. */
 export const POSTGRES_AWAY = 'Postgres does not answer; check that it runs and that DATABASE_URL reaches it';
 
 const REFUSAL_REMEDIES = {
@@ -221,7 +225,7 @@ function refusalReasons({ pace: { refusal, refused } }: Facts): Reason[] {
   return [level('refused', refusal, REFUSAL_REMEDIES[suspected])];
 }
 
-/** The errors of live SKUs are for the partner's live source. */
+/** Returns a reason if the partner's live source is the cause of live SKUs' errors. */
 function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
   if (since === null) return false;
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
@@ -232,13 +236,15 @@ function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
   );
 }
 
-/** A ceiling on live computations that leaves none for as long as this is hardly one. */
+/** A ceiling on live computations hardly allows none for this long. */
 const NOTHING_COMPUTED_SECONDS = 1800;
 
-/** All live SKUs that are asked for are deferred: their prices get older, however few of them are late. */
+/**
+ * Returns a reason if all requested live SKUs are deferred: their prices get older, however few of them are late.
+ */
 function liveDeferred({ nothingComputedSince: since = null, daemonSeconds, now }: Facts): Reason | false {
   if (since === null) return false;
-  // Without a daemon nothing was asked for.
+  // Without a daemon, nothing was asked for.
   const seconds = Math.min((now.getTime() - since.getTime()) / 1000, daemonSeconds);
   return (
     seconds >= NOTHING_COMPUTED_SECONDS &&

@@ -1,6 +1,6 @@
 import { harmless } from './style.ts';
 
-/** HTML that was built by `html`, and so holds the text of others only escaped. */
+/** HTML in which texts of others are escaped, as `html` does. */
 export class Html {
   readonly text: string;
 
@@ -29,7 +29,9 @@ function shown(value: Value): string {
   return escaped(String(value));
 }
 
-/** A template whose values are escaped, for elements and quoted attributes, unless they are HTML themselves. */
+/**
+ * Builds HTML from a template, for elements and quoted attributes: escapes values unless they are HTML themselves.
+ */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(parts.reduce((text, part, i) => `${text}${shown(values[i - 1] ?? null)}${part}`));
 }

@@ -4,12 +4,12 @@ import type { PageView } from './page.ts';
 import type { Status } from './status.ts';
 
 /**
- * The form for programs; its members are documented in docs/status.md and only ever added to. Its type is what the
- * package declares to those programs (client/types.ts).
+ * Returns the status for programs; its members are documented in docs/status.md and only ever added to. Its type
+ * is what the package declares to those programs (client/types.ts).
  */
 export function asJson(status: Status, health: Health, now: Date) {
   const { sync, tasks, targets, daemons, failedCalls } = status;
-  // Who follows is for `catalog-mirror follow --list`, with what receivers said.
+  // `catalog-mirror follow --list` shows who follows, with what receivers said.
   const { ofManifest: _, unanswered: _unanswered, followers: _followers, ...stats } = status.stats;
   return {
     ...health,
@@ -27,7 +27,7 @@ export function asJson(status: Status, health: Health, now: Date) {
   };
 }
 
-/** What the page shows, for programs. Without Postgres, only what a daemon knows by itself. */
+/** Returns what the page shows, for programs. Without Postgres, only what a daemon knows by itself. */
 export function asPageJson({
   status,
   health,

@@ -4,8 +4,8 @@ import type { MirrorState } from './reason.ts';
 
 /**
  * The script of the status page. It fetches the page again and replaces the parts that differ, so that only the
- * server renders. Open details stay open, the focus stays where it is, a selection of text is kept, and times are
- * shown in the viewer's zone. The live region stays in the page, and its text changes with the state alone.
+ * server renders. Open details stay open, the focus stays where it is, a text selection is kept, and times are
+ * shown in the viewer's time zone. The live region stays in the page, and its text changes only with the state.
  */
 const PAGE_SCRIPT = `
 const zoned = (root) => {
@@ -67,12 +67,11 @@ zoned(document);
 setTimeout(refresh, 5000);
 `;
 
-/* Style and script of the status page. Both are inline; the policy allows them by their hashes, and nothing else. */
-
-/**
- * What a state looks like: in light, in dark, and in the icon of the tab. A state to come needs its line here, and no
- * more.
+/*
+ * Style and script of the status page. Both are inline; the policy allows them by their hashes, and nothing else.
  */
+
+/** The colours of a state: in light, in dark, and in the tab's icon. A new state needs only a line here. */
 const STATE_COLOURS: Readonly<Record<MirrorState, readonly [light: string, dark: string, icon: string]>> = {
   healthy: ['#1f7a4d', '#57c78f', '2f9e68'],
   filling: ['#2f62a8', '#7fb0f0', '3b6fb6'],
@@ -166,7 +165,7 @@ export const SCRIPT_ELEMENT = new Html(`<script>${PAGE_SCRIPT}</script>`);
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** Content-Security-Policy of the page: its own script and style, its own daemon, and nothing else. */
+/** The page's Content-Security-Policy: its own script and style, its own daemon, and nothing else. */
 export const POLICY = [
   "default-src 'none'",
   `script-src ${hashOf(PAGE_SCRIPT)}`,
@@ -178,7 +177,7 @@ export const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Words of the page that a newcomer cannot know, with what they mean. Between backticks: names. */
+/** Words of the page that a newcomer cannot know, with their meanings. Names are between backticks. */
 export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ['SKU', 'one product of the catalog, in all its sizes'],
   ['fresh', 'the price is no older than its target, and no refresh of it is pending'],

@@ -20,7 +20,7 @@ import type { Status } from './status.ts';
 const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
   a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
 
-/** The section about the catalog: SKUs by state, scope, token, hints and promises. */
+/** Returns the section about the catalog: SKUs by state, scope, token, hints and promises. */
 export function catalog({ stats, sync }: Status, now: Date): Html {
   const inScope = scopeText(stats);
   const unsteady = unsteadyLine(stats);

@@ -28,9 +28,9 @@ import {
 import { html, type Html } from './html.ts';
 import type { Status } from './status.ts';
 
-/* What the page shows of a status, a card each. Every card has its place, whatever is in it. */
+/* The cards of the status page. Every card keeps its place, whatever it contains. */
 
-/** A moment as its distance from now; the moment itself shows on pointing. */
+/** Shows a moment as its distance from now, and the moment itself as a tooltip. */
 export function ago(at: Date | null, now: Date): Html {
   if (at === null) return html`never`;
   const seconds = secondsBetween(at, now);
@@ -38,26 +38,26 @@ export function ago(at: Date | null, now: Date): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${words}</time>`;
 }
 
-/** Text in which commands and names between backticks are code. */
+/** Shows commands and names between backticks as code. */
 export function prose(text: string): readonly Html[] {
   return text
     .split(/`([\w .:/=-]+)`/)
     .map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
-/** What follows a value that is not well. */
+/** Returns the warning that follows a value. */
 export const warning = (text: string): Html => html` <span class="warn">${text}</span>`;
 
-/** What the lines and marks of a chart mean. */
+/** Returns the key to the lines and marks of a chart. */
 const key = (...entries: readonly (readonly [look: string, name: string])[]): Html =>
   html`<ul class="key">
     ${entries.map(([look, name]) => html`<li class="${look}">${name}</li>`)}
   </ul>`;
 
-/** A term with what it means, for who points at it; the page explains it below as well. */
+/** Returns a term with its meaning as a tooltip; the page also explains it below. */
 export const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
 
-/** The section of the status page about requests, as HTML with all values escaped. Pure, as those below. */
+/** Returns the section about requests, as HTML with all values escaped. Pure, like those below. */
 export function pace({ stats, failedCalls, daemons }: Status, now: Date, course: Course): Html {
   const { pace: p } = stats;
   const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
@@ -110,7 +110,7 @@ const SUSPECTED = {
   account: 'the account is not configured',
 } as const;
 
-/** The section about what is due, and how long that takes. */
+/** Returns the section about due SKUs, and how long they take. */
 export function backlog(status: Status, now: Date, course: Course): Html {
   const { stats } = status;
   const estimate = estimateBacklog(status, now);
@@ -140,7 +140,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   </section>`;
 }
 
-/** The section about how many prices are fresh. */
+/** Returns the section about how many prices are fresh. */
 export function freshness({ stats, targets }: Status, course: Course): Html {
   const fresh = (source: string) =>
     stats.freshSkus.find(({ priceSource }) => priceSource === source)?.count ?? 0;
@@ -175,7 +175,7 @@ export function freshness({ stats, targets }: Status, course: Course): Html {
   </section>`;
 }
 
-/** The section about price changes. */
+/** Returns the section about price changes. */
 export function changeRate(course: Course): Html {
   const changes = changesInHour(course);
   return html`<section id="change-rate" class="card">
@@ -185,7 +185,7 @@ export function changeRate(course: Course): Html {
   </section>`;
 }
 
-/** The section about the ages of one cohort's prices. */
+/** Returns the section about the ages of a cohort's prices. */
 export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
   const name = cohort === 'live' ? 'live' : 'snapshot-priced';
   const { p50 = null, p95 = null } = latest(course)?.[cohort] ?? {};
@@ -204,7 +204,7 @@ export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot
   </section>`;
 }
 
-/** The section about manifest, delta and the other tasks. */
+/** Returns the section about manifest, delta and the other tasks. */
 export function syncs({ tasks }: Status, now: Date): Html {
   const outcome = (task: TaskState) => {
     if (task.running) return html`running`;
@@ -240,7 +240,7 @@ export function syncs({ tasks }: Status, now: Date): Html {
   </section>`;
 }
 
-/** How far the initial load is, with a bar. */
+/** Shows the progress of the initial load, with a bar. */
 export function fillProgress(status: Status, now: Date): Html {
   const total = sum(status.stats.skus.map((row) => row.count));
   const pending = sum(status.stats.skus.filter(({ state }) => state === 'pending').map((row) => row.count));

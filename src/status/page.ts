@@ -30,38 +30,38 @@ export interface ShownProblem {
   readonly times: number;
 }
 
-/** Which mirror a page is about, and of which daemon. None of it is secret. */
+/** Which mirror a page is about, and which daemon serves it. None of it is secret. */
 export interface Identity {
   /** MIRROR_NAME, or the host's name. */
   readonly name: string;
   readonly host: string;
-  /** Where the partner is: host and port of PARTNER_BASE_URL. */
+  /** The partner's address: host and port of PARTNER_BASE_URL. */
   readonly partner: string;
   /** Name, host and port of the database. */
   readonly database: string;
   readonly version: string;
-  /** For how long this daemon has been running. */
+  /** How long this daemon has been running. */
   readonly upSeconds: number;
 }
 
-/** What the page shows; `status` null while Postgres cannot be read, or was never counted. */
+/** What the page shows. `status` is null while Postgres cannot be read, or before the first count. */
 export interface PageView {
   readonly identity: Identity;
   readonly status: Status | null;
   readonly health: Health;
-  /** Of the last day, oldest first. */
+  /** Those of the last day, oldest first. */
   readonly samples: readonly Sample[];
   readonly changes: readonly PriceChange[];
   readonly problems: readonly ShownProblem[];
   readonly now: Date;
-  /** RUNBOOK_URL_BASE: where runbooks are linked to. Null: their paths in the repository are named. */
+  /** RUNBOOK_URL_BASE: where links to runbooks lead. Null: their paths in the repository are named. */
   readonly runbookUrlBase: string | null;
 }
 
 /**
- * Renders a self-contained page that can be read without its script. Pure. What changes is in elements with
- * `data-part`, each of which the script replaces as a whole; the live region is not among them, because a reader
- * announces only what changes in a region that stays.
+ * Renders a self-contained page that can be read without its script. Pure. Everything that changes is in elements
+ * with `data-part`, each of which the script replaces as a whole; the live region is not among them, because a
+ * screen reader announces only changes in a region that stays.
  */
 export function renderPage(view: PageView): string {
   const { status, health, now, identity } = view;
@@ -109,7 +109,7 @@ export function renderPage(view: PageView): string {
   return page.text;
 }
 
-/** What is said aloud when the state changes. */
+/** Returns what a screen reader says when the state changes. */
 function spoken({ identity, health }: PageView): string {
   const [worst] = health.reasons;
   return `${identity.name} is ${health.state}${worst === undefined ? '' : `: ${whatOf(worst)}`}`;
@@ -147,7 +147,7 @@ function head(view: PageView): Html {
   </header>`;
 }
 
-/** What is wrong, without what to do about it. */
+/** Returns what is wrong, without what to do about it. */
 const whatOf = ({ text, hint }: Reason): string =>
   hint !== null && text.endsWith(`; ${hint}`) ? text.slice(0, -hint.length - 2) : text;
 
@@ -172,7 +172,7 @@ const runbookLink = (file: string, base: string | null): Html =>
         >Runbook: ${file.replace('.md', '')}</a
       >`;
 
-/** Problems that are shown without being asked for. */
+/** Problems that are shown without opening the details. */
 const SHOWN = 3;
 
 function problems({ problems: rows, now }: PageView): Html {
@@ -205,7 +205,7 @@ function problems({ problems: rows, now }: PageView): Html {
   </section>`;
 }
 
-/** Each card in its place of the grid, whatever it holds. */
+/** Returns the cards, each in its place in the grid, whatever it contains. */
 function cards({ samples, now }: PageView, status: Status): Html {
   const course = courseOf(samples, now);
   const places = [

@@ -3,14 +3,15 @@ import type { PauseStatus } from '../pace/pause.ts';
 import { secondsBetween } from './format.ts';
 import { paused, type Reason, type ReasonCode } from './reason.ts';
 
-/*
- * What a pause that somebody asked for means for the health of the mirror. Pure, and part of `judgeHealth` (health.ts).
- */
+/* What a requested pause means for the health of the mirror. Pure, and part of `judgeHealth` (health.ts). */
 
-/** From here on a pause without an end may have been forgotten. */
+/** After this, a pause without an end may have been forgotten. */
 const FORGOTTEN_SECONDS = 86_400;
 
-/** What comes of sending no requests, and is over some time after the pause: nobody needs to act on it meanwhile. */
+/**
+ * Reasons that result from sending no requests and end some time after the pause: nobody needs to act on them
+ * meanwhile.
+ */
 const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'stalled',
   'delta-late',
@@ -26,14 +27,16 @@ const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'backlog-late',
 ]);
 
-/** What only requests show to be over, or a daemon that nobody needs meanwhile: it is shown, and is not urgent. */
+/**
+ * Reasons that only requests can show to be over, or about a daemon that nobody needs meanwhile: shown, but not
+ * urgent.
+ */
 const LATER: ReadonlySet<ReasonCode> = new Set(['refused', 'no-baseline', 'stopped']);
 
-/** Until when a pause lasts, in words. */
+/** Describes until when a pause lasts. */
 export const untilText = ({ until }: Pick<PauseStatus, 'until'>): string =>
   until === null ? 'until `catalog-mirror resume`' : `until ${until.toISOString()}`;
 
-/** The pause as a reason for the state. */
 function pauseReason(pause: PauseStatus, now: Date): Reason {
   const age = secondsBetween(pause.since, now);
   const what =
@@ -49,8 +52,8 @@ function pauseReason(pause: PauseStatus, now: Date): Reason {
 }
 
 /**
- * The reasons as they are while requests are paused: with the pause, and without what comes of it. As they come where
- * there is none.
+ * Returns the reasons while requests are paused: with the pause, and without its consequences. Without a pause,
+ * they are unchanged.
  */
 export function reasonsWhilePaused(
   reasons: readonly Reason[],

@@ -7,31 +7,37 @@ import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
 import { broken, degraded, filling, held, type Reason } from './reason.ts';
 
-/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judgeHealth` (health.ts). */
+/*
+ * Judges whether sync makes progress, and whether its clock can be believed. Pure, and part of `judgeHealth`
+ * (health.ts).
+ */
 
-/** How long the next run may be overdue, and before sync counts as stopped. */
+/** How long the next run may be overdue, and how long before sync counts as stopped. */
 const OVERDUE_SECONDS = 60;
 const STOPPED_SECONDS = 3600;
 /**
- * The longest back-off between retries; a run that is further off than that and than its interval was not scheduled
- * by this clock.
+ * The longest back-off between retries. This clock did not schedule a run that is further off than twice this and
+ * twice the delta's interval.
  */
 const LONGEST_RETRY_SECONDS = 3600;
-/** A run of a task that lasts for longer than three of its intervals, and than this, does not get on. */
+/** A run that lasts longer than three intervals of its task, and than this, makes no progress. */
 const LONG_RUN_SECONDS = 300;
 /**
- * SKUs are due and no call was answered for this long, or for two windows of the pace where that is longer: sync is
- * stalled.
+ * Sync is stalled if SKUs are due and no call was answered for this long, or for two windows of the pace if that
+ * is longer.
  */
 const STALLED_SECONDS = 60;
-/** Within this a new manifest takes the place of a broken chain, when the partner has one. */
+/** Within this time a new manifest replaces a broken chain, if the partner has one. */
 const CHAIN_BROKEN_SECONDS = 60;
 const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
 const NO_DAEMON = 'no daemon is running';
 const START = 'start one with `catalog-mirror run`';
 export const DOCTOR = 'it is retried by itself; if it lasts, run `catalog-mirror doctor`';
 
-/** Whether sync makes progress: the next run of what brings changes is the evidence, whatever else looks well. */
+/**
+ * Returns reasons if sync makes no progress. The evidence is the next run of what brings changes, however well the
+ * rest is doing.
+ */
 export function progressReasons(facts: Facts): Reason[] {
   const { sync, tasks } = facts;
   const { deltaLateAfterSeconds } = facts.targets;
@@ -51,10 +57,10 @@ export function progressReasons(facts: Facts): Reason[] {
   ];
 }
 
-/** A time that is further ahead is of a clock that was set. */
+/** A time further in the future comes from a clock that was set. */
 const AHEAD_SECONDS = 60;
 
-/** Whether the delta is late for its age, and not only for what the manifest route says of it. */
+/** Returns whether the delta is late by its age, and not only by what the manifest route says about it. */
 function isByAge({ sync, targets }: Facts, age: number): boolean {
   if (sync.deltaLate !== true) return false;
   if (sync.deltaBehindSince === null && sync.catalogDiffersAt === null) return true;
@@ -63,7 +69,7 @@ function isByAge({ sync, targets }: Facts, age: number): boolean {
 
 const BY_MANIFEST = 'until a manifest is applied, prices are refreshed by age';
 
-/** The delta says that nothing is new, and the manifest route that there is. */
+/** Returns a reason if the delta says that nothing is new, but the manifest route names a newer snapshot. */
 function behind({ sync: { deltaBehindSince }, now }: Facts): Reason | false {
   return (
     deltaBehindSince !== null &&
@@ -77,8 +83,8 @@ function behind({ sync: { deltaBehindSince }, now }: Facts): Reason | false {
 }
 
 /**
- * The delta had been behind, a manifest took its place, and since then it has led to none of the newer snapshots. Until
- * a snapshot is named that it does not lead to, nothing is missing, and this is no reason.
+ * Returns a reason if the delta was behind, a manifest took its place, and the delta has since led to none of the
+ * newer snapshots. Until a snapshot is named that it does not lead to, nothing is missing, and there is no reason.
  */
 function standsStill({ sync: { deltaStillSince }, now }: Facts): Reason | false {
   return (
@@ -93,7 +99,7 @@ function standsStill({ sync: { deltaStillSince }, now }: Facts): Reason | false 
   );
 }
 
-/** The manifest route says of the mirror's own snapshot what the mirror does not have. */
+/** Returns a reason if the manifest route says of the mirror's own snapshot what the mirror does not have. */
 function differs({ sync: { catalogDiffersAt, catalogDifference }, now }: Facts): Reason | false {
   if (catalogDiffersAt === null) return false;
   const age = formatAge(secondsBetween(catalogDiffersAt, now));
@@ -112,7 +118,7 @@ function differenceText(difference: CatalogDifference | null): string {
   return `it lists ${[...said({ by: listed, what: 'SKUs' }), ...said({ by: live, what: 'live SKUs' })].join(' and ')}`;
 }
 
-/** Deltas wait for a new manifest, which is fetched at once where it can be. */
+/** Returns a reason if deltas wait for a new manifest, which is normally fetched at once. */
 function chainBroken({ sync: { chainBrokenAt }, now }: Facts): Reason | false {
   const seconds = chainBrokenAt === null ? 0 : secondsBetween(chainBrokenAt, now);
   return (
@@ -125,7 +131,7 @@ function chainBroken({ sync: { chainBrokenAt }, now }: Facts): Reason | false {
   );
 }
 
-/** SKUs are due, nothing else keeps them waiting, and yet no call is answered. */
+/** Returns a reason if SKUs are due, nothing else keeps them waiting, and yet no call is answered. */
 function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, now }: Facts): Reason | false {
   const { answeredSeconds, dueSeconds } = idle;
   const allowed = Math.max(STALLED_SECONDS, 2 * windowSeconds);
@@ -143,7 +149,9 @@ function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, no
   );
 }
 
-/** Seconds since the last delta was checked, or else the first baseline applied; 0 before that. */
+/**
+ * Returns the seconds since the last delta check, or else since the baseline was applied; 0 if there is neither.
+ */
 function deltaAgeSeconds({ sync, now }: Facts): number {
   const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
   return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
@@ -151,7 +159,7 @@ function deltaAgeSeconds({ sync, now }: Facts): number {
 
 function noBaseline(facts: Facts): Reason {
   if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
-  // How bad that is, and what to do, the refusal says.
+  // The refusal says how bad that is, and what to do.
   if (facts.pace.refusal !== null)
     return filling(
       'no-baseline',
@@ -175,20 +183,22 @@ function noBaseline(facts: Facts): Reason {
   );
 }
 
-/** Why a task that is put off waits, as its outcome has it; it has failed for something else before. */
+/** Why a postponed task waits, by its outcome; its failures had other causes. */
 const PUT_OFF: ReadonlyMap<string | null, string> = new Map([
   ['silence', 'back-off: requests wait after one that was rejected'],
   ['probe', 'back-off: requests wait for the answer to a test request'],
 ]);
 
-/** How often a task has failed, and why: of what an operator has to do, and of what it waits for, in words. */
+/**
+ * Describes how often a task has failed, and why; causes that need an operator, and waits, are explained in words.
+ */
 export function failuresOf({ failures, outcome }: TaskState): string {
   const what = remedyOfKind(outcome)?.what;
   const why = PUT_OFF.get(outcome) ?? outcome ?? 'unknown';
   return `${times(failures)} (${why}${what === undefined ? '' : `: ${what}`})`;
 }
 
-/** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */
+/** Returns reasons if the next task has no row, is overdue, or is put off further than any schedule does. */
 function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
   const { tasks, daemons, now, targets } = facts;
   const next = tasks.find(({ task }) => task === name);
@@ -221,7 +231,7 @@ function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
 }
 
 function longRun({ now, targets }: Facts, { task, startedAt }: TaskState): Reason | false {
-  // Manifests take as long as their download may.
+  // A manifest may take as long as its download may.
   if (task !== 'delta' || startedAt === null) return false;
   const seconds = secondsBetween(startedAt, now);
   return (
@@ -230,10 +240,10 @@ function longRun({ now, targets }: Facts, { task, startedAt }: TaskState): Reaso
   );
 }
 
-/** A clock before its high-water mark was set back; less is the correction of every day. */
+/** A clock further behind its high-water mark was set back; a smaller difference is an everyday correction. */
 const SET_BACK_SECONDS = 2;
 
-/** While Postgres's clock is wrong, no age and no wait is what it looks like. */
+/** Returns reasons if Postgres's clock is wrong: no age and no wait is then what it seems. */
 export function clockReasons({ clock }: Facts): Reason[] {
   const behind = (clock.highWater - clock.now) / 1000;
   const back = clock.setBackSeconds ?? (behind > SET_BACK_SECONDS ? behind : null);

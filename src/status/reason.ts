@@ -1,14 +1,14 @@
 /**
  * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running.
- * filling: the initial load is running. degraded: prices are older than their targets or soon will be, and the mirror
- * works on it. paused: somebody has asked for no requests, so prices get older. broken: sync has stopped and needs an
- * operator.
+ * filling: the initial load is running. degraded: prices are older than their targets or soon will be, and the
+ * mirror is working on it. paused: somebody has asked for no requests, so prices get older. broken: sync has
+ * stopped and needs an operator.
  */
 export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'paused', 'broken'] as const;
 export type MirrorState = (typeof MIRROR_STATES)[number];
 type Level = Exclude<MirrorState, 'healthy'>;
 
-/** Every reason there can be, by its stable code. */
+/** Every possible reason, by its stable code. */
 export const REASON_CODES = [
   'postgres-unavailable',
   'queues-unavailable',
@@ -56,7 +56,7 @@ export interface Reason {
   readonly level: Level;
   /** What is wrong, and after a semicolon what the reader can do. */
   readonly text: string;
-  /** What the reader can do, which the text ends with; null where it is not told apart. */
+  /** What the reader can do, with which the text ends; null if that is not separate. */
   readonly hint: string | null;
 }
 
@@ -73,11 +73,11 @@ export const degraded = reason('degraded');
 export const paused = reason('paused');
 export const broken = reason('broken');
 
-/** Of reasons that may hold, those that do. */
+/** Returns the reasons that hold, of those that may. */
 export const held = (reasons: readonly (Reason | false)[]): Reason[] =>
   reasons.filter((each) => each !== false);
 
-/** Files of ops/runbooks by the reason that they are about; without one, the reason's text says all there is. */
+/** Files of ops/runbooks by reason; without one, the reason's text says all there is. */
 const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'postgres-unavailable': 'stats-unavailable',
   'queues-unavailable': 'queues-away',
@@ -115,7 +115,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'not-stored': 'needs-somebody',
 };
 
-/** The file of the runbook for a reason, such as `throttled.md`; null where there is none. */
+/** Returns the file of the runbook for a reason, such as `throttled.md`; null if there is none. */
 export function runbookOf({ code, level }: Reason): string | null {
   if (level === 'filling') return null;
   const name = code === 'refused' && level === 'broken' ? 'credential-rejected' : RUNBOOKS[code];

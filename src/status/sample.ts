@@ -6,12 +6,12 @@ import type { Status } from './status.ts';
 
 /* What is kept of a status each minute, for the charts. Pure. */
 
-/** Counts that are older were not repeated when they should have been: nothing is known of the present. */
+/** Older counts were not repeated when they should have been, so they say nothing about the present. */
 const COUNTED_WITHIN_SECONDS = 120;
-/** Longer where a count takes long: it is repeated after twenty times as long. */
+/** The same in durations of a count, for slow ones: a count is repeated after twenty times its duration. */
 const COUNTED_WITHIN_COUNTS = 25;
 
-/** The sample of a status that was judged to be in `state` at `now`. */
+/** Returns the sample of a status that was judged to be in `state` at `now`. */
 export function sampleOf(
   { stats, mostInWindow, fullPerMinute }: Status,
   state: MirrorState,
@@ -52,8 +52,8 @@ function cohortOf({ priceAge, freshSkus }: Status['stats'], name: string): Cohor
 }
 
 /**
- * The age in seconds that the share `q` of a distribution does not exceed: linear within a bucket, as Prometheus has
- * it, and never above the oldest. Null of nothing.
+ * Returns the age in seconds that the share `q` of a distribution does not exceed: linear within a bucket, as in
+ * Prometheus, and never above the oldest. Null if it is empty.
  */
 export function quantile({ buckets, count }: AgeDistribution, q: number, oldest: number): number | null {
   if (count <= 0) return null;

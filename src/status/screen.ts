@@ -30,10 +30,10 @@ import { bar, harmless, type Paint, painter, STATE_TINTS, type Terminal, type Ti
 const LABEL = 12;
 const WIDEST_BAR = 40;
 const NARROWEST_BAR = 4;
-/** Columns of a row of bars that are not bar: indent, name, number, note. */
+/** Width of a row of bars without the bar: indent, name, number, note. */
 const BESIDE_BAR = LABEL + 11 + 12 + 14;
 
-/** One part of the screen: a label, a line, and rows of bars below it. */
+/** One part of the screen: a label, a line, and rows of bars below them. */
 interface Part {
   readonly label: string;
   readonly text: string;
@@ -50,12 +50,12 @@ interface Row {
   readonly tint: Tint;
 }
 
-/** Counts of this age, in seconds, are no longer those of the moment at which somebody asks. */
+/** Counts older than this, in seconds, no longer show the present. */
 const OLD_SECONDS = 3;
 
 /**
- * The screen for a person: first the state with its reasons, then the figures. `which` mirror it is, in words, or
- * null where that needs none. Pure.
+ * Renders the screen for a person: first the state with its reasons, then the figures. `which`: the mirror in
+ * words, or null if that is obvious. Pure.
  */
 export function screen(
   status: Status,
@@ -82,14 +82,14 @@ export function screen(
   ].join('\n');
 }
 
-/** The screen while the mirror cannot be read: the reasons. */
+/** Renders the screen while the mirror cannot be read: only the reasons. */
 export function awayScreen(health: Health, terminal: Terminal): string {
   return healthLines(health, '', terminal).join('\n');
 }
 
 /**
- * The state with its worst reason, and the other reasons below it. `healthy` is what is said where there is none,
- * `notes` are what the reader has to know of the figures.
+ * Returns the state with its worst reason, and the other reasons below it. `healthy`: what is said if there is
+ * none. `notes`: what the reader has to know about the figures.
  */
 function healthLines(
   { state, reasons }: Health,

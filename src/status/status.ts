@@ -17,7 +17,7 @@ import type { Facts, ReadFacts } from './facts.ts';
 export interface Status extends Pick<Facts, 'sync' | 'tasks' | 'targets' | 'failedCalls' | 'daemons'> {
   readonly stats: MirrorStats;
   readonly bulkMaxSkus: number;
-  /** The mirror's whole share of the account's limit, in requests a minute and in a window. */
+  /** The mirror's whole share of the account's limit, in requests per minute and per window. */
   readonly fullPerMinute: number;
   readonly mostInWindow: number;
 }
@@ -26,11 +26,11 @@ export interface Status extends Pick<Facts, 'sync' | 'tasks' | 'targets' | 'fail
 export interface StatusSettings {
   readonly limits: { readonly maxPerWindow: number; readonly windowMs: number };
   readonly bulkMaxSkus: number;
-  /** Live SKUs a call until one is learned. */
+  /** Live SKUs per call until that is learned. */
   readonly liveBudget: number;
 }
 
-/** Builds the status from facts and counts that were read just now; only what refreshes have found is read here. */
+/** Builds the status from facts and counts that were just read; reads only what these lack. */
 export async function readStatus(
   sql: Sql,
   { facts, plan }: ReadFacts,
@@ -76,27 +76,27 @@ export interface MirrorStats extends CatalogCounts {
   readonly liveBudgetPerCall: number;
   readonly live: {
     readonly computedPerMinute: number;
-    /** The partner's ceiling on live computations a minute, as learned; null while none was met. */
+    /** The partner's ceiling on live computations per minute, as learned; null while none was met. */
     readonly ceilingPerMinute: number | null;
-    /** Longest planned wait of a live SKU in seconds, where refreshes are too few for LIVE_INTERVAL; else null. */
+    /** Longest planned wait of a live SKU in seconds, if refreshes are too few for LIVE_INTERVAL; else null. */
     readonly longestWaitSeconds: number | null;
   };
-  /** While everything is taken for live-priced: since when and by which evidence. */
+  /** While all SKUs count as live-priced: since when, and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
-  /** While the partner's live source fails, and others than live SKUs are answered as usual. */
+  /** Set while the partner's live source fails and other SKUs are answered as usual. */
   readonly liveOutage?: { readonly since: Date } | null;
   readonly deltaAudit: DeltaAudit;
   /** Columns of metadata that change with each refresh of many SKUs. */
   readonly unsteadyColumns: readonly string[];
   /** How well p_right has held, by cohort. */
   readonly calibration: readonly CohortCalibration[];
-  /** What sellers have told, and how often they were right. */
+  /** What sellers have hinted, and how often they were right. */
   readonly hints: HintStats;
   /** What sellers have asked for (catalog.refresh). */
   readonly refreshes: RefreshStats;
-  /** Promises of a price's age, and what became of them. */
+  /** Promises of a price's age, and whether they were kept. */
   readonly promises: PromiseStats;
-  /** Those who follow with a name (`catalog-mirror follow`). */
+  /** Followers with a name (`catalog-mirror follow`). */
   readonly followers: readonly FollowerNow[];
   readonly tasks: readonly TaskState[];
   /** Ages within which prices count as fresh. */
@@ -104,8 +104,8 @@ export interface MirrorStats extends CatalogCounts {
 }
 
 /**
- * The statistics that facts, counts, plan and what refreshes have `found` add up to. `liveBudget`: live SKUs a
- * call until one is learned. Pure.
+ * Combines facts, counts, plan and what was `found` into statistics. `liveBudget`: live SKUs per call until that
+ * is learned. Pure.
  */
 function statsOf(
   { sync, tasks, pace, doubts, unsteadyColumns, targets }: Facts,

@@ -3,14 +3,13 @@ import { UNSEEN } from '../lib/json.ts';
 import type { MirrorState } from './reason.ts';
 
 export interface Terminal {
-  /** Columns; null: lines are as long as they are (a pipe, a file). */
+  /** Columns; null: lines are not wrapped (a pipe, a file). */
   readonly width: number | null;
   readonly colour: boolean;
   readonly ascii: boolean;
 }
 
 export type Tint = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
-/** The colour of each state of the mirror. */
 export const STATE_TINTS: Readonly<Record<MirrorState, Tint>> = {
   healthy: 'green',
   filling: 'cyan',
@@ -21,15 +20,15 @@ export const STATE_TINTS: Readonly<Record<MirrorState, Tint>> = {
 
 export type Paint = (tint: Tint, text: string) => string;
 
-/** Colours texts for this terminal, or leaves them as they are where it takes no colour. */
+/** Returns a function that colours texts for this terminal, or leaves them unchanged if it takes no colour. */
 export function painter({ colour }: Terminal): Paint {
-  // Whether there is colour was decided by terminalOf, and not only for stdout.
+  // terminalOf has decided whether there is colour, and not only for stdout.
   return (tint, text) => (colour && text !== '' ? styleText(tint, text, { validateStream: false }) : text);
 }
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/** A bar for `part` of `whole`; anything above nothing shows. `rest` fills it up to its full width. */
+/** Draws a bar for `part` of `whole`; anything above zero is visible. `rest` fills it up to its full width. */
 export function bar(part: number, whole: number, cells: number, ascii: boolean, rest = ''): string {
   const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
   const eighths = share > 0 ? Math.max(1, Math.round(share * cells * 8)) : 0;
@@ -39,12 +38,18 @@ export function bar(part: number, whole: number, cells: number, ascii: boolean, 
   return drawn + (rest === '' ? '' : rest.repeat(Math.max(0, cells - drawn.length)));
 }
 
-/** Text of others without what a terminal would take for a command, and without what turns the direction of reading. */
+/**
+ * Replaces characters that a terminal would take for a command, or that change the reading direction, in others'
+ * text.
+ */
 export function harmless(text: string): string {
   return text.replace(UNSEEN, '\uFFFD');
 }
 
-/** A line in pieces of at most `width` columns, broken between words; the later ones are indented. */
+/**
+ * Breaks a line between words into pieces of at most `columns` columns (or 8, if that is more); later ones are
+ * indented.
+ */
 export function wrap(line: string, columns: number | null, deep: number): string[] {
   if (columns === null || line.length <= columns) return [line];
   const width = Math.max(columns, 8);

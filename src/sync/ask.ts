@@ -4,7 +4,7 @@ import { endCallPause } from '../store/ledger/tasks.ts';
 import type { SyncContext } from './context.ts';
 import { acquireTraced, callTraced } from './traces.ts';
 
-/** How a request ended: it was answered, it got no permit for so many milliseconds, or it failed. */
+/** How a request ended: answered, without a permit (it should wait `forMs` milliseconds), or failed. */
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: PutOff }
@@ -13,15 +13,15 @@ export type Asked<T> =
 export interface FailedRequest {
   readonly kind: 'error';
   readonly error: PartnerError;
-  /** Its refusal has begun a back-off: others were let through before it. */
+  /** Whether its refusal began a back-off: requests before it were let through. */
   readonly beganBackoff: boolean;
 }
 
 /**
  * Sends one request once it gets a permit. Returns the answer, how long to wait instead, or the PartnerError, as a
- * value. An answer, or an error with a code of the partner's own, shows that an outage is over, so it ends a pause of
- * bulk calls after OUTAGE_KINDS. An answer ends any pause if this route had failed in the `failuresBefore` runs before,
- * because a gateway that is down may answer bulk calls with anything, even a 400.
+ * value. An answer, or an error with a code of the partner's own, shows that an outage is over, so it ends a pause
+ * of bulk calls due to OUTAGE_KINDS. An answer ends any pause if this route's last runs (`failuresBefore`) had
+ * failed, because a gateway that is down may answer bulk calls with anything, even a 400.
  */
 export async function ask<T>(
   ctx: SyncContext,

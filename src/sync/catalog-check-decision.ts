@@ -4,18 +4,19 @@ import type { CatalogDifference } from '../store/catalog/sync-state.ts';
 import type { NamedSnapshot } from '../store/catalog/sync-state.ts';
 
 /*
- * What the manifest route says of the newest snapshot, and what follows for a mirror that follows the delta. Pure.
- *
- * The delta may say "nothing new" forever, because it comes from a replica that stands still or from a cache; it may
- * lose SKUs on its way; and a snapshot may be built again under its id. Only the manifest route shows any of this.
+ * What the manifest route says about the newest snapshot, and what that means for a mirror that follows the delta.
+ * Pure.
+ * The delta may say "nothing new" forever, because it comes from a replica that stands still or from a cache; it
+ * may lose SKUs on the way; and a snapshot may be rebuilt under the same id. Only the manifest route shows any of
+ * this.
  */
 
 /**
- * Whether the named snapshot is newer than the token's. Their build times decide if the manifest route has named both
- * and the times differ. Otherwise it counts when the token came: a snapshot that was built or first named before then
- * is older, or the same one under another name. A snapshot that deltas have left is no evidence, because the manifest
- * route lags behind the delta, unless it was built again under its id since then. Tokens of which each answer has its
- * own are no evidence, either.
+ * Decides whether the named snapshot is newer than the token's. If the manifest route has named both and their
+ * build times differ, these decide. Otherwise the token's arrival does: a snapshot built or first named before
+ * then is older, or the same one under another name. A snapshot that deltas have left is no evidence, because the
+ * manifest route lags behind the delta, unless it has since been rebuilt under its id. Nor are tokens if each
+ * answer has its own.
  */
 export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolean {
   const { snapshotId, tokenGeneratedAt, tokenAt, firstNamedAt, hasLeft } = standing;
@@ -29,11 +30,11 @@ export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolea
 }
 
 /**
- * The doubt about the delta after a snapshot is named; null: none. A newer one is named for some minutes after each
- * build, so the delta is behind only if this lasts for `deltaLateAfterMs` while deltas are read that do not lead to it.
- * A delta that was behind, and has not moved since a manifest took its place (`distrusted`), is behind again once it
- * was read after a newer one was named. A broken chain leaves the doubt as it is, because it says for itself that it
- * leads nowhere.
+ * Returns the doubt about the delta after a snapshot is named; null: none. A newer one is named for some minutes
+ * after each build, so the delta is behind only if this lasts for `deltaLateAfterMs` while deltas are read that do
+ * not lead to it. A delta that was behind, and has not moved since a manifest took its place (`distrusted`), is
+ * behind again once it is read after a newer one was named. A broken chain leaves the doubt as it is, because it
+ * already means that the delta leads nowhere.
  */
 export function doubtAfter(named: NamedSnapshot, standing: CatalogStanding): DeltaDoubt | null {
   const { now, doubt, behindSince, newerNamedAt, deltaCheckedAt, deltaLateAfterMs, chainBroken } = standing;
@@ -50,13 +51,13 @@ export function doubtAfter(named: NamedSnapshot, standing: CatalogStanding): Del
 
 const isAfter = (at: Date | null, other: Date | null) => at !== null && other !== null && at > other;
 
-/** The manifest route's answers are kept for five minutes (partner rules 8). */
+/** The manifest route's answers are cached for five minutes (partner rules 8). */
 const SOONEST_CHECK_MS = 300_000;
 
 /**
- * Milliseconds until the manifest route is asked again after it named a snapshot: soon if the delta is in doubt. While
- * the delta is distrusted, the manifest route stands in for it and is asked as often as the delta would be, but no
- * sooner than after SOONEST_CHECK_MS.
+ * Returns the milliseconds until the manifest route is asked again after it named a snapshot: fewer if the delta
+ * is in doubt. While the delta is distrusted, the manifest route replaces it and is asked as often, but no sooner
+ * than after SOONEST_CHECK_MS.
  */
 export function nextCheckMs(
   doubt: DeltaDoubt | null,
@@ -71,29 +72,29 @@ export function nextCheckMs(
 }
 
 /**
- * Whether the mirror's own snapshot was built again under its id, with whatever contents. If no build time has stood
- * still since the last manifest, the times may be those of something else, such as the answer. A later time then counts
- * only after a wait since the last manifest, which doubles from `firstMs` up to `mostMs`.
+ * Decides whether the mirror's own snapshot was rebuilt under its id, with whatever contents. If the build time
+ * has changed every time since the last manifest, it may be the time of something else, such as the answer. A
+ * later time then counts only after a wait since the last manifest, which doubles from `firstMs` up to `mostMs`.
  */
 export function isRebuilt(named: NamedSnapshot, standing: CatalogStanding, waits: Waits): boolean {
   const { snapshotId, tokenGeneratedAt, appliedGeneratedAt, manifestAppliedAt, rebuilds } = standing;
   if (named.snapshotId !== snapshotId || named.generatedAt === null || tokenGeneratedAt === null)
     return false;
   if (manifestAppliedAt === null) return false;
-  // A check before this one may have named it, and not have stored that, as a delta ran.
+  // An earlier check may have seen the later time without storing it, because a delta was being applied.
   const isLater =
     named.generatedAt > tokenGeneratedAt ||
     (appliedGeneratedAt !== null && named.generatedAt > appliedGeneratedAt);
   return isLater && hasWaited(standing, rebuilds, waits);
 }
 
-/** How long after a manifest the next may be asked for that is likely to have nothing new, either. */
+/** How long to wait after a manifest before asking for another one that probably has nothing new either. */
 interface Waits {
   readonly firstMs: number;
   readonly mostMs: number;
 }
 
-/** Whether the last manifest is long enough ago, where so many had nothing new. */
+/** Decides whether the last manifest is long enough ago, after `times` of them had nothing new. */
 function hasWaited(
   { now, manifestAppliedAt }: Pick<CatalogStanding, 'now' | 'manifestAppliedAt'>,
   times: number,
@@ -104,21 +105,22 @@ function hasWaited(
 }
 
 /**
- * Whether counts are compared. If manifests that were fetched because of other counts listed nothing else, the counts
- * may be those of the answer and not of the snapshot: they are then compared as rarely as isRebuilt counts a later
- * time. While a difference is noted, each check compares again.
+ * Decides whether counts are compared. If manifests fetched because of different counts listed nothing different,
+ * the counts may belong to the answer and not to the snapshot: they are then compared as rarely as isRebuilt
+ * accepts a later time. While a difference is noted, each check compares again.
  */
 export const isCompared = (standing: CatalogStanding, waits: Waits): boolean =>
   standing.difference !== null || hasWaited(standing, standing.idleManifests, waits);
 
-/** SKUs by which counts may differ without a meaning, as a number and as a part of all: the larger counts. */
+/** How far counts may differ without meaning anything: this many SKUs, or this part of all, whichever is more. */
 const COUNT_SLACK = 5;
 const COUNT_SLACK_PART = 0.0001;
 
 /**
- * How many more SKUs and live SKUs the manifest route counts in the mirror's snapshot than the mirror lists (negative:
- * fewer); null if that is within COUNT_SLACK or what the last manifest left unclear. If all SKUs are live, there is an
- * incident (partner rules 2.7), which is judged elsewhere, so only the SKUs are compared.
+ * Returns how many more SKUs and live SKUs the manifest route counts in the mirror's snapshot than the mirror
+ * lists (negative: fewer); null if that is within COUNT_SLACK plus what the last manifest left unclear. If all
+ * SKUs are live, there is an incident (partner rules 2.7), which is judged elsewhere, so only the SKUs are
+ * compared.
  */
 export function differenceOf(
   named: { readonly skuCount: number | null; readonly livePricedSkuCount: number | null },

@@ -45,7 +45,7 @@ export async function checkCatalog(
     return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
   }
   const answered = await askManifest(ctx, run, signal);
-  // What a cache has kept for too long says nothing of the present.
+  // An answer that a cache has kept for too long says nothing about the present.
   const asked =
     answered.kind === 'answer' && answered.value.isOld
       ? { kind: 'error' as const, error: new PartnerError('cached-answer', 'manifest'), beganBackoff: false }
@@ -64,7 +64,7 @@ export async function checkCatalog(
   const isBehind = await judgeDelta(ctx, asked.value, standing);
   const differs =
     judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing, state));
-  // While the delta does not say what has changed, a manifest does; and the delta may answer to the manifest's token.
+  // While the delta does not say what has changed, a manifest does, and the delta may accept the manifest's token.
   if (isBehind || differs || isAwaited(asked.value, { ...state, hasLeft: standing.hasLeft }))
     await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
@@ -82,7 +82,7 @@ async function judgeDelta(
   standing: CatalogStanding,
 ): Promise<boolean> {
   const doubt = doubtAfter(named, standing);
-  // It may have been built a moment ago, and the delta lead to it.
+  // The snapshot may have just been built, and the delta may lead to it.
   if (
     isNewer(named, standing) &&
     (doubt === 'distrusted' || (doubt === 'suspected' && doubt !== standing.doubt))
@@ -98,9 +98,9 @@ async function judgeDelta(
 }
 
 /**
- * Compares what the manifest route says of the mirror's own snapshot with the mirror. Returns whether they differ. A
- * rebuild stays noted until the snapshot is named with its former build time again: another server had dated it
- * differently.
+ * Compares what the manifest route says about the mirror's own snapshot with the mirror. Returns whether they
+ * differ. A rebuild stays noted until the snapshot is named with its former build time again, because another
+ * server had dated it differently.
  */
 async function compare(
   ctx: SyncContext,

@@ -1,7 +1,7 @@
 /*
- * All times of the mirror go by Postgres's clock: judges whether it is right. Pure. If a clock jumps while the
- * monotonic clock of this process runs on, it has been set, or the machine has slept. If two of the clocks of Postgres,
- * this host and the partner differ, the third one tells which of them is wrong.
+ * Judges whether Postgres's clock, which all times of the mirror come from, is right. Pure. If a clock jumps while
+ * this process's monotonic clock runs on, it has been set, or the machine has slept. If two of the clocks of
+ * Postgres, this host and the partner differ, the third one shows which is wrong.
  */
 
 export const CLOCKS = ['postgres', 'host', 'partner'] as const;
@@ -11,47 +11,47 @@ export type ClockName = (typeof CLOCKS)[number];
 export interface ClockSample {
   readonly postgres: number;
   readonly host: number;
-  /** By the last answer that had a Date; null where there was none lately. */
+  /** From the last answer with a Date header; null if there was none lately. */
   readonly partner: number | null;
-  /** Of this process: milliseconds that only ever grow. */
+  /** Milliseconds of this process's monotonic clock. */
   readonly monotonic: number;
-  /** The reading may be off by so much: half of the time that it took. */
+  /** How far off the reading may be: half of the time that it took. */
   readonly uncertaintyMs: number;
 }
 
 /**
- * A clock that jumped. `both`: those of Postgres and the host by as much, because they are one clock or the machine has
- * slept.
+ * A clock that jumped. `both`: Postgres's and the host's jumped equally far, because they are one clock or the
+ * machine has slept.
  */
 export interface ClockJump {
   readonly clock: 'postgres' | 'host' | 'both';
-  /** Forward, or negative. */
+  /** Positive: forward. */
   readonly ms: number;
 }
 
 export interface WrongClock {
   readonly clock: ClockName | 'unknown';
   /**
-   * Milliseconds ahead of the others; negative: behind. If it is `unknown` which clock is wrong: Postgres's ahead of
+   * Milliseconds ahead of the others; negative: behind. If `clock` is `unknown`: how far Postgres's is ahead of
    * the host's.
    */
   readonly aheadMs: number;
 }
 
 /**
- * Which clock has jumped. `ahead`: only that of Postgres, forward. It was set, or this machine and its clocks have
- * stood still, like a virtual machine that is paused.
+ * Which clock has jumped. `ahead`: only Postgres's, forward. It was set, or this machine and its clocks stood
+ * still, like a paused virtual machine.
  */
 type Suspect = ClockJump['clock'] | 'ahead';
 
 export interface ClockJudgement {
   readonly jump: ClockJump | null;
   readonly wrong: WrongClock | null;
-  /** By the last jump, while clocks differ, or nobody knows whether they do: for the next judgement. */
+  /** The clock that jumped last, while clocks differ or it is unknown whether they do. For the next judgement. */
   readonly suspect: Suspect | null;
   /**
-   * By how much the partner's clock alone was last ahead, or behind; null: it last agreed with ours, or is not known.
-   * For the next judgement, too.
+   * How far only the partner's clock was last ahead (negative: behind); null if it last agreed with ours, or is
+   * unknown. Also for the next judgement.
    */
   readonly partnerAheadMs: number | null;
 }
@@ -61,12 +61,11 @@ export interface ClocksBefore extends Pick<ClockJudgement, 'suspect' | 'partnerA
   readonly sample: ClockSample;
 }
 
-/** What a daemon sees of the clocks. */
 export type ClockEvent =
   | ({ readonly event: 'clock.jumped' } & ClockJump)
-  /** Postgres's clock was set back, and what it had written is put right. */
+  /** Postgres's clock was set back, and the times it had written were corrected. */
   | { readonly event: 'clock.set-back'; readonly seconds: number; readonly ms: number }
-  /** The same, but Postgres has refused to put `part` right. `problem` is what it says of that. */
+  /** The same, but Postgres refused to correct `part`, and `problem` says why. */
   | {
       readonly event: 'clock.not-put-right';
       readonly part: string;
@@ -75,19 +74,21 @@ export type ClockEvent =
     }
   | { readonly event: 'clock.compared'; readonly wrong: WrongClock | null };
 
-/** A step beyond this is no drift, and no delay of a reading. */
+/** A larger step is neither drift nor a delayed reading. */
 const JUMP_MS = 2000;
-/** NTP keeps clocks within milliseconds; the partner's Date has whole seconds, and is some old when it arrives. */
+/**
+ * NTP keeps clocks within milliseconds; the partner's Date has whole seconds and is slightly old when it arrives.
+ */
 const DIFFERS_MS = 60_000;
 
-/** Judges a reading by the one before (null: there is none) and what that one left suspect. */
+/** Judges a reading against the one before it (null: there is none) and the suspect that one left. */
 export function judgeClocks(before: ClocksBefore | null, now: ClockSample): ClockJudgement {
   const jump = before === null ? null : jumpBetween(before.sample, now);
   const known = before?.partnerAheadMs ?? null;
-  // What the partner's last answer said it said before; where nobody has counted the time since, that tells nothing.
+  // The partner's time is its last Date plus the time since, which nobody counted if this machine stood still.
   const partner = jump !== null && mayHaveStoodStill(jump) ? null : now.partner;
   const left = suspectAfter(jump, before);
-  // Where the partner was off and is so by as much, both were right to jump.
+  // If the partner was off before and still is by as much, both clocks were right to jump.
   const hasSlept =
     left === 'both' && partner !== null && known !== null && !differ(now, partner - now.host, known);
   const suspect = hasSlept ? null : left;
@@ -100,13 +101,13 @@ export function judgeClocks(before: ClocksBefore | null, now: ClockSample): Cloc
 
 const suspectOf = ({ clock, ms }: ClockJump): Suspect => (clock === 'postgres' && ms > 0 ? 'ahead' : clock);
 
-/** Whether a jump may be one of the time itself: the machine slept or stood still, and its clocks with it. Pure. */
+/** Returns whether time itself may have jumped: the machine slept or stood still, and its clocks with it. Pure. */
 export function mayHaveStoodStill(jump: ClockJump): boolean {
   const suspect = suspectOf(jump);
   return suspect === 'both' || suspect === 'ahead';
 }
 
-/** A clock that is set where they differed already does not explain that they do. */
+/** Returns the suspect after a jump. Setting a clock does not explain a difference that existed before. */
 function suspectAfter(jump: ClockJump | null, before: ClocksBefore | null): Suspect | null {
   if (before === null) return null;
   const { sample, suspect } = before;
@@ -114,7 +115,7 @@ function suspectAfter(jump: ClockJump | null, before: ClocksBefore | null): Susp
   return !mayHaveStoodStill(jump) && differ(sample, sample.postgres, sample.host) ? suspect : suspectOf(jump);
 }
 
-/** Once the partner has told which of two clocks is wrong, that one is suspected. */
+/** Returns the suspect: the clock that the partner has shown to be wrong, once it has. */
 function told(suspect: Suspect | null, wrong: WrongClock | null): Suspect | null {
   const isTold = suspect === 'ahead' && (wrong?.clock === 'postgres' || wrong?.clock === 'host');
   return isTold ? wrong.clock : suspect;
@@ -147,7 +148,7 @@ function wrongOf(
   ] as const;
   if (!differ(sample, postgres, host)) {
     if (partner === null || !differ(sample, partner, host)) return null;
-    // That two agree says nothing where they are one, and it was set.
+    // Two clocks that are one, and were set, prove nothing by agreeing.
     const isOne = suspect === 'both';
     return isOne
       ? { ...isPostgres, aheadMs: postgres - partner }
@@ -155,7 +156,7 @@ function wrongOf(
   }
   if (partner !== null && !differ(sample, partner, host)) return isPostgres;
   if (partner !== null && !differ(sample, partner, postgres)) return isHost;
-  // The partner is not there, or agrees with neither; where it was off, it may be so by as much.
+  // The partner is unknown, or agrees with neither. If it was off before, it may still be off by as much.
   const wasOff = suspect === 'ahead' && partner !== null && partnerAheadMs !== null;
   if (wasOff && !differ(sample, partner - partnerAheadMs, host)) return isPostgres;
   if (wasOff && !differ(sample, partner - partnerAheadMs, postgres)) return isHost;

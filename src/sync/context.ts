@@ -9,10 +9,10 @@ import type { SyncEvent } from './events.ts';
 import type { RecentAnswers } from './reprice/recent.ts';
 import type { SyncSettings } from './settings.ts';
 
-/** What every part of sync works with. Nothing here is read from the environment. */
+/** What every part of sync works with. Nothing here comes from the environment. */
 export interface SyncContext {
   readonly sql: Sql;
-  /** For the connection of its own that a manifest needs. */
+  /** For the separate connection that a manifest needs. */
   readonly databaseUrl: () => string;
   readonly client: PartnerClient;
   readonly pacer: Pacer;
@@ -26,10 +26,10 @@ export interface SyncContext {
   readonly tracer: Tracer;
 }
 
-/** The two steps in which a daemon stops. */
+/** The two stages in which a daemon stops. */
 export interface StopSignals {
   /** Ends waits and long downloads; no further call is planned. */
   readonly stopping: AbortSignal;
-  /** Seconds later: aborts single requests too; the SKUs of a call stay due. */
+  /** Fires seconds later: also aborts single requests; the SKUs of a call stay due. */
   readonly hard: AbortSignal;
 }

@@ -18,15 +18,15 @@ import {
 } from './outcome.ts';
 import { dueKey } from './traces.ts';
 
-/** This many SKUs turning live in one delta may be an incident: check the catalog's counts. */
+/** This many SKUs turning live in one delta may be an incident, so the catalog's counts are checked. */
 const INCIDENT_CHECK_SKUS = 500;
 
-/** What to do about a delta that was not answered (partner rules 4.2, 7.3). */
+/** What to do about a delta request that failed (partner rules 4.2, 7.3). */
 export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
 /**
- * What to do after an error of the delta route. A 400 without a known code means that the token cannot be used; any
- * other 4xx comes from a gateway and says nothing of the token.
+ * Returns what to do after an error of the delta route. A 400 without a known code means that the token is
+ * unusable; any other 4xx comes from a gateway and says nothing about the token.
  */
 export function deltaRecovery(
   error: Pick<PartnerError, 'kind' | 'status'>,
@@ -37,7 +37,8 @@ export function deltaRecovery(
     case 'delta-too-large':
     case 'since-missing':
       return 'fetch-manifest';
-    // Once it may be anything that stands in between; twice it is what the partner answers to this token.
+    // The first time, anything in between may have sent it; the second time, it is the partner's answer to this
+    // token.
     case 'answer-too-large':
       return failuresBefore === 0 ? 'retry' : 'fetch-manifest';
     case 'bad-request':
@@ -51,18 +52,18 @@ export function deltaRecovery(
 }
 
 /**
- * Answers after which a run ends although the token still advances; the delta does not count as read then, and the next
- * poll goes on. There may be that many after an outage. If all of them are without any SKU, the partner gives each
- * answer a token of its own.
+ * Answers after which a run ends although the token still advances. The delta then does not count as read, and the
+ * next poll continues. After an outage there may be that many. If none of them contains a SKU, the partner gives
+ * each answer a token of its own.
  */
 const MAX_HOPS = 100;
-/** Consecutive answers without any SKU after which the delta of such a partner counts as read. */
+/** Consecutive answers without a SKU after which such a partner's delta counts as read. */
 const MAX_OWN_HOPS = 3;
 
 /**
- * Polls the delta from the stored token, again while to_snapshot advances (partner rule 4.2.11), and applies each
- * answer with its token in one transaction. It asks with a rejected token, too, because a gateway may have rejected it,
- * or a replica that did not know it yet; an answer to it restores the chain.
+ * Polls the delta from the stored token for as long as to_snapshot advances (partner rule 4.2.11), and applies
+ * each answer with its token in one transaction. It also asks with a rejected token, because a gateway may have
+ * rejected it, or a replica that did not know it yet; an answer to it restores the chain.
  */
 export async function syncDelta(
   ctx: SyncContext,
@@ -89,10 +90,10 @@ export async function syncDelta(
     const shrinks = await shrinksTooMuch(ctx, delta.removed, state);
     if (shrinks !== null) return await fetchManifest(ctx, shrinks, snapshotId, otherThanRefused(before));
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
-    // Until the token stands still once.
+    // `ownTokens` holds until the token first stays the same.
     const ownToken = empty >= (state.ownTokens ? MAX_OWN_HOPS : MAX_HOPS);
-    // A token that this run has seen before closes a circle: everything has been reported. A cached answer is never the
-    // end.
+    // A token that this run has already seen closes a circle: everything has been reported. A cached answer is
+    // never the end.
     const isEnd = delta.isOld !== true && (ownToken || seen.has(delta.toSnapshot));
     const applied = await applyDeltaTraced(ctx, {
       since: snapshotId,
@@ -121,8 +122,8 @@ export async function syncDelta(
     seen.add(snapshotId);
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MAX_HOPS;
-    // At once, because the run may fail before its end; and at the end of each run, whether the chain was broken before
-    // it or not, because the COMMIT that mended it may have gone unanswered.
+    // At once, because the run may fail before its end; and at the end of every run, whether or not the chain was
+    // broken before, because the COMMIT that restored it may have gone unanswered.
     if (isOver || state.chainBrokenAt !== null)
       await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
     if (isOver) {
@@ -133,8 +134,8 @@ export async function syncDelta(
 }
 
 /**
- * Requests a catalog check if the delta has moved and is still behind the snapshot that was named: there may be a newer
- * one.
+ * Requests a catalog check if the delta has moved but is still behind the snapshot that was named: there may be a
+ * newer one by now.
  */
 async function askWhereItLed({ sql }: SyncContext, hops: number): Promise<void> {
   if (hops === 0) return;
@@ -142,14 +143,16 @@ async function askWhereItLed({ sql }: SyncContext, hops: number): Promise<void> 
   if (deltaBehindSince !== null) await requestTask(sql, 'catalog-check');
 }
 
-/** A delta that removes less of the catalog is not counted: that takes a scan, and hardly any removes so much. */
+/**
+ * A delta that removes a smaller part of the catalog is not counted: counting takes a scan, and few remove more.
+ */
 const MIN_COUNTED_PART = 0.05;
 
 /**
- * The error of a delta that removes too many SKUs. A delta that leaves less of the last manifest, or of what is listed
- * now, than a manifest may have is treated like one that is too large: the newest manifest decides, and is refused in
- * turn if it lists too few. So of two deltas that each remove less, the second one is caught. Null if the delta leaves
- * enough, or a person has confirmed it.
+ * Returns an error if the delta removes too many SKUs; null if it leaves enough, or a person has confirmed it. A
+ * delta that leaves less of the last manifest, or of what is listed now, than a manifest may have is treated like
+ * one that is too large: the newest manifest decides, and is refused in turn if it lists too few. So of two deltas
+ * that each remove less, the second one is caught.
  */
 async function shrinksTooMuch(
   { sql, settings }: SyncContext,
@@ -209,7 +212,7 @@ async function fetchManifest(
   failuresBefore: number,
 ): Promise<TaskOutcome> {
   const nextInMs = rejectedRetryInMs(error.kind, failuresBefore);
-  // No failure yet: the manifest comes first, and the delta at once after it.
+  // Not a failure yet: the manifest comes first, and the delta immediately after it.
   if (await noteBrokenChain(ctx.sql, token, error.kind === 'snapshot-expired')) {
     ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
     return { kind: 'postponed', nextInMs, because: error.kind };

@@ -3,7 +3,7 @@ import type { RequestOutcome } from '../partner/errors.ts';
 import type { PromiseCounts } from '../store/sellers/promises.ts';
 import type { Failure } from './outcome.ts';
 
-/** Something inside a run that metrics count, or that has no line for each time. */
+/** An event inside a run that metrics count, or that is not logged each time. */
 type CountedEvent =
   | {
       readonly event: 'manifest.downloaded';
@@ -49,12 +49,12 @@ type CountedEvent =
       readonly priceChanges: number;
       readonly metadataChanges: number;
       readonly unpricedEntries: number;
-      /** For each report of the delta that the answer answers: seconds from the report to its commit. */
+      /** Seconds from each delta report that is answered to the answer's commit. */
       readonly reportSeconds: readonly number[];
-      /** Promises of a price's age, by what became of them with the answer. */
+      /** Promises of a price's age, by what the answer made of them. */
       readonly promises: PromiseCounts;
     }
-  /** `sku`: the only one that the call had, where a call with it alone has failed before. */
+  /** `sku`: the only SKU of the call, if a call with it alone has failed before. */
   | ({
       readonly event: 'bulk.failed';
       readonly skus: number;
@@ -64,7 +64,7 @@ type CountedEvent =
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
 
 /**
- * What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its
+ * What happens inside a run: events that are counted or summed up, and all others of the log. A run's end is its
  * TaskOutcome.
  */
 export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;

@@ -34,36 +34,39 @@ import { nextRefresh } from './settings.ts';
 import { Steps } from './steps.ts';
 
 const AT_ONCE = 10_000;
-/** SKUs a run of which the ledger is compared: a million within two hours, in some ten milliseconds each. */
+/** SKUs that one run compares with the ledger, in some ten milliseconds: a million within two hours. */
 const LOOKED_THROUGH = 10_000;
 /**
- * Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they
- * go on with it.
+ * Pieces of SKUs that one run sorts by the rules of catalog.scope, in some tens of seconds. Bulk calls, if any are
+ * made, continue it.
  */
 const SORTED_PIECES = 100;
-/** Pieces of changes that are counted to their days at a time: some seconds. */
+/** Pieces of changes that one run adds to daily prices, in some seconds. */
 const DAILY_PIECES = 10;
 const QUARANTINE_KEPT = 1000;
-/** A manifest lags by hours, and a token is left every few minutes. */
+/** The manifest lags by hours, and the delta leaves a token every few minutes. */
 const LEFT_TOKENS = { keep: 10_000, olderThanMs: 14 * 24 * 3_600_000 };
 const MAINTENANCE_EVERY_MS = 60_000;
-/** Where retention waits for the first answer, which tells that the clock is right: `run --once` may end soon. */
+/**
+ * How soon retention retries while it waits for the first answer, which shows that the clock is right: `run
+ * --once` may end soon.
+ */
 const CLOCK_KNOWN_MS = 5000;
 /** How often all SKUs are read to find those that may be forgotten. */
 const FORGETTING_EVERY_MS = 600_000;
 /**
- * How often due times for metadata are read again after none was too far ahead: those of this daemon never are, but
- * another one may have longer intervals.
+ * How often due times for metadata are read again once none was too far ahead. This daemon never sets such times,
+ * but another one may have longer intervals.
  */
 const TURNS_EVERY_MS = 3_600_000;
 const SENDS_KEPT_WINDOWS = 10;
-/** The page shows a day, from the start of its first minutes. */
+/** The page shows a day, from the start of its first five minutes. */
 const SAMPLES_KEPT_MS = 26 * 3_600_000;
 
 /**
- * Metadata on its own schedule: every refresh refreshes it, so only SKUs whose sweep has been waiting until their
- * metadata reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every
- * call. During an incident it rests: every SKU is refreshed by worth, and the refresh brings its metadata.
+ * Refreshes metadata on its own schedule. Every refresh brings metadata, so only SKUs whose sweep has waited until
+ * their metadata reached METADATA_INTERVAL need help: they move, oldest first, to a lane with a guaranteed part of
+ * every call. During an incident none do, because every SKU is refreshed by worth.
  */
 export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
@@ -75,22 +78,22 @@ export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };
 }
 
-/** What a daemon knows from one run to the next: of rows that may be lost, and of history that is referred to. */
+/**
+ * What a daemon remembers from one run to the next, about rows that may be lost and history that is referred to.
+ */
 export interface MaintenanceMemory {
-  /** The last SKU up to which it has compared the ledger with the catalog. */
+  /** The SKU up to which the ledger has been compared with the catalog. */
   lookedUpTo: string;
-  /** Whether there was any price. Where the partner has none, they are not lost anew each minute. */
+  /** Whether there was any price. A partner without prices has not lost them anew each minute. */
   hadPrices: boolean;
-  /** By the monotonic clock. */
+  /** In milliseconds of the monotonic clock. */
   readonly historyRest: HistoryRest;
-  /** Until when nothing is forgotten, and turns for metadata are left alone, by the same clock. */
+  /** Until when forgetting rests, and bringing metadata forward, by the same clock. */
   forgottenUntilMs: number;
   turnsUntilMs: number;
-  /** How far members' history was pruned. */
   prunedMembers: PrunedMembers;
 }
 
-/** Of a daemon that has just started. */
 export const newMemory = (): MaintenanceMemory => ({
   lookedUpTo: '',
   hadPrices: true,
@@ -102,7 +105,7 @@ export const newMemory = (): MaintenanceMemory => ({
 
 /** How long rows are kept, in milliseconds. */
 export interface Retention {
-  /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
+  /** The pacer's window, for which it needs sends; a multiple of it is kept. */
   readonly windowMs: number;
   /** HISTORY_RETENTION; 0: forever. */
   readonly historyMs: number;
@@ -111,10 +114,11 @@ export interface Retention {
 }
 
 /**
- * Corrects sequences that are behind their rows, frees what crashed workers left claimed, makes room ahead for history,
- * and drops what is no longer needed. While Postgres's clock jumps, nothing that cannot be had again is dropped for its
- * age. The daemon keeps `memory` from one run to the next. If a step fails, for example because a seller's foreign key
- * keeps a SKU from being forgotten, the run fails by the step's name, and the other steps are done.
+ * Corrects sequences that are behind their rows, frees what crashed workers left claimed, creates history's next
+ * chunk, and drops what is no longer needed. While Postgres's clock jumps, nothing that is irreplaceable is
+ * dropped for its age. The daemon keeps `memory` from one run to the next. If a step fails, for example because a
+ * seller's foreign key keeps a SKU from being forgotten, the run fails with that step's name, and the other steps
+ * are still done.
  */
 export async function maintain(
   ctx: SyncContext,
@@ -123,7 +127,7 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
-  // First: what comes next is planned by them.
+  // First, because these statistics decide how Postgres plans the following steps.
   const analyzed = await steps.count('statistics', async () => (await analyzeGrown(sql)).length);
   const restored = await steps.count('lost-rows', () => restoreRows(ctx, memory));
   await steps.run('sequences', () => repairSequences(sql));
@@ -152,7 +156,7 @@ export async function maintain(
   const daysDropped = mayDropDays
     ? await steps.count('daily-retention', () => pruneDays(sql, { olderThanMs: dailyMs, limit: AT_ONCE }))
     : 0;
-  // What is dropped can be counted to its day no more.
+  // A dropped change can no longer be counted in its day.
   const mayDrop = historyMs > 0 && isSteady && daily?.caughtUp === true;
   const historyChunksDropped = mayDrop
     ? await steps.count('history-retention', () => dropHistory(ctx, historyMs, memory))
@@ -185,7 +189,7 @@ export async function maintain(
   return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
 }
 
-/** Drops what is noted for a while only, whatever the clock says. Returns how many sends. */
+/** Drops short-lived notes, whatever the clock says. Returns the number of sends dropped. */
 async function pruneNotes(sql: Sql, steps: Steps, windowMs: number): Promise<number> {
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
@@ -197,7 +201,9 @@ async function pruneNotes(sql: Sql, steps: Steps, windowMs: number): Promise<num
   return pruned;
 }
 
-/** When retention that rests because Postgres's clock is not known to run on is asked for again. */
+/**
+ * Returns in how many milliseconds to retry retention that rests until Postgres's clock is known to run steadily.
+ */
 async function afterRest({ sql }: SyncContext, steps: Steps): Promise<number> {
   const isNew = await steps.run('clock', () => isSteadinessNew(sql));
   return isNew === true ? CLOCK_KNOWN_MS : MAINTENANCE_EVERY_MS;
@@ -218,7 +224,10 @@ async function pruneMembers({ sql }: SyncContext, memory: MaintenanceMemory): Pr
   return dropped;
 }
 
-/** Forgets SKUs as `forgetUnknown` does, and after all were read rests, unless one was kept that is to be told of. */
+/**
+ * Forgets SKUs like `forgetUnknown`. Once all have been read, it rests, unless a SKU was kept that must be
+ * reported.
+ */
 async function forgetSometimes(
   { sql, clock }: SyncContext,
   memory: MaintenanceMemory,
@@ -231,9 +240,9 @@ async function forgetSometimes(
 }
 
 /**
- * Brings due times of SKUs and tasks forward that were set by longer intervals than those configured now. Live SKUs
- * have such times only if they are refreshed in rotation. SKUs that are not found wait longest, for their metadata. To
- * pass over them takes as long as there are many, so these due times are read only every TURNS_EVERY_MS.
+ * Brings forward due times of SKUs and tasks that were set by longer intervals than those configured now. Live
+ * SKUs have such times only if they are refreshed in rotation. SKUs that were not found wait longest, for their
+ * metadata. Skipping them takes longer the more there are, so these due times are read only every TURNS_EVERY_MS.
  */
 async function keepIntervals(
   { sql, clock, settings }: SyncContext,
@@ -274,9 +283,9 @@ async function keepIntervals(
 }
 
 /**
- * Restores rows of the mirror that somebody else has deleted and it cannot do without: those of tables of one row, and
- * those of the ledger in the next part of the catalog. If no price is left, all are asked for. Returns how many SKUs
- * had lost their row of the ledger; the next parts then follow without a wait.
+ * Restores rows that somebody else has deleted and the mirror cannot do without: those of one-row tables, and
+ * those of the ledger in the next part of the catalog. If no price is left, all are asked for. Returns how many
+ * SKUs had lost their ledger row; if there were any, the next part follows without a wait.
  */
 async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory): Promise<number> {
   const tables = await restoreLostRows(sql);
@@ -291,7 +300,7 @@ async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory
   return restored;
 }
 
-/** Tells where a daemon that started later has another MIRROR_SCOPE, which then counts. */
+/** Reports if a daemon that started later has another MIRROR_SCOPE, which then takes effect. */
 async function tellScope({ sql, settings, emit }: SyncContext): Promise<void> {
   const { scoped } = await readScopeState(sql);
   const own = settings.catalog.scope;

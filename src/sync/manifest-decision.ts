@@ -1,6 +1,6 @@
 import { count } from '../lib/format.ts';
 
-/** Why a manifest is not applied, as stored in `sync.manifest_refused` and counted. */
+/** Why a manifest is not applied. Stored in `sync.manifest_refused` and counted. */
 export type ManifestRefusal =
   | 'rejected-token'
   | 'older-snapshot'
@@ -22,8 +22,9 @@ export interface PresentSnapshot {
 }
 
 /**
- * Decides whether this snapshot may be downloaded; null: yes. Not if the delta has just rejected its token (fetching it
- * again and again would be a loop) and it was not built again since, and not if it is older than the one applied last.
+ * Decides whether this snapshot may be downloaded; null: yes. It may not if the delta has just rejected its token
+ * (fetching it again and again would be a loop) and it has not been rebuilt since, or if it is older than the last
+ * applied one.
  */
 export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
   if (present.chainBrokenAt !== null && isRejected(offered, present)) return 'rejected-token';
@@ -38,7 +39,10 @@ export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): 
   return null;
 }
 
-/** Whether it is the snapshot whose token the delta has rejected, and not another one that was built under its id. */
+/**
+ * Returns whether this is the snapshot whose token the delta has rejected, and not one that was rebuilt under its
+ * id.
+ */
 function isRejected(
   { snapshotId, generatedAt }: OfferedSnapshot,
   { rejectedSnapshotId, snapshotGeneratedAt: before }: Omit<PresentSnapshot, 'chainBrokenAt'>,
@@ -47,19 +51,19 @@ function isRejected(
   return snapshotId === rejectedSnapshotId && !isLater;
 }
 
-/** Where the mirror stands while its delta does not say what has changed. */
+/** The mirror's state while its delta does not say what has changed. */
 export interface WaitingMirror extends PresentSnapshot {
   readonly snapshotId: string | null;
   readonly deltaLate: boolean | null;
   readonly manifestRefused: string | null;
-  /** Whether deltas have left the named snapshot behind. */
+  /** Whether deltas have moved past the named snapshot. */
   readonly hasLeft: boolean;
 }
 
 /**
- * Whether to download the snapshot that the manifest route names at once. While the delta is late: if it is not the
- * mirror's, and deltas have not left it. While the chain is broken and the manifest was refused because it offered the
- * rejected token: if it is another snapshot than that.
+ * Decides whether to download at once the snapshot that the manifest route names. While the delta is late: if it
+ * is not the mirror's snapshot, and deltas have not left it. While the chain is broken and the manifest was
+ * refused because it offered the rejected token: if it is a different snapshot.
  */
 export function isAwaited(offered: OfferedSnapshot, waiting: WaitingMirror): boolean {
   if (waiting.chainBrokenAt === null)
@@ -68,35 +72,36 @@ export function isAwaited(offered: OfferedSnapshot, waiting: WaitingMirror): boo
 }
 
 export interface DownloadedManifest {
-  /** Lines read, rejected ones included. */
+  /** Lines read, including rejected ones. */
   readonly lines: number;
   readonly rejected: number;
   /** Distinct SKUs among the accepted lines. */
   readonly skus: number;
-  /** sku_count of the manifest response; null where unknown. */
+  /** sku_count of the manifest response; null if unknown. */
   readonly skuCount: number | null;
-  /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null where unknown. */
+  /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null if unknown. */
   readonly live: number;
   readonly livePricedSkuCount: number | null;
-  /** Runs in a row that failed before this one, for whatever reason, and why a manifest was last refused. */
+  /** Consecutive runs that failed before this one, for any reason, and why a manifest was last refused. */
   readonly failures: number;
   readonly lastRefusal: string | null;
-  /** A cache has kept the file since before its snapshot was built; null or absent: none has. */
+  /** Set if a cache has kept the file since before its snapshot was built. */
   readonly kept?: KeptFile | null;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
   readonly minShare: number;
 }
 
-/** Where the mirror stands when the manifest route gives counts of a snapshot that is not downloaded. */
+/** The mirror's state when the manifest route gives counts of a snapshot that is not downloaded. */
 export interface CountedMirror extends PresentSnapshot {
   readonly manifestLines: number | null;
   readonly shrinkConfirmed: boolean;
 }
 
 /**
- * Whether the counts of this snapshot are believed although its file is not read. Not if the file would be refused for
- * its age or for how few SKUs it lists, because what a broken build says of itself says nothing of the catalog.
+ * Decides whether this snapshot's counts are believed although its file is not read. They are not if the file
+ * would be refused for its age or for listing too few SKUs, because what a broken build says about itself says
+ * nothing about the catalog.
  */
 export function isCounted(
   offered: OfferedSnapshot & { readonly skuCount: number | null },
@@ -109,20 +114,23 @@ export function isCounted(
   return !isShrunk(offered.skuCount, manifestLines, minShare);
 }
 
-/** Whether a catalog has shrunk from `before` to `skus` SKUs by more than passes without a confirmation. */
+/**
+ * Returns whether a catalog has shrunk from `before` to `skus` SKUs by more than is accepted without a
+ * confirmation.
+ */
 export const isShrunk = (skus: number, before: number, minShare: number): boolean => skus < before * minShare;
 
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
 /**
- * After so many tries the partner must count live SKUs otherwise, or its caches give wrong ages, and the mirror should
- * not lack a baseline for that.
+ * After this many tries, the partner must count live SKUs differently, or its caches report wrong ages, and the
+ * mirror should not lack a baseline because of that.
  */
 const TRIES = 3;
-/** After so many tries, some seven hours, also where both are so. */
+/** The same if both faults coincide: some seven hours. */
 const TRIES_OF_KEPT = 12;
 
-/** By so much two clocks, and the moments of building and writing the file, may differ. */
+/** How far apart two clocks, and the moments of building and writing the file, may be. */
 const BUILD_SLACK_MS = 900_000;
 
 /** A file that a cache has kept since before its snapshot was built. */
@@ -131,7 +139,7 @@ export interface KeptFile {
   readonly builtAt: Date;
 }
 
-/** A file that a cache has kept for so long, if that is since before `builtAt`. Pure; `now` in milliseconds. */
+/** Returns the file if a cache has kept it since before `builtAt`, else null. Pure; `now` in milliseconds. */
 export function keptFromBefore(ageSeconds: number, builtAt: Date | null, now: number): KeptFile | null {
   if (ageSeconds <= 0 || builtAt === null) return null;
   const since = new Date(now - ageSeconds * 1000);
@@ -139,8 +147,8 @@ export function keptFromBefore(ageSeconds: number, builtAt: Date | null, now: nu
 }
 
 /**
- * Whether the file has more or fewer live SKUs than its manifest response says, beyond what rejected and double lines
- * explain, because a cache may have sent the file of another snapshot.
+ * Returns whether the file contains more or fewer live SKUs than its manifest response says, beyond what rejected
+ * and duplicate lines explain: a cache may have sent the file of another snapshot.
  */
 export function liveCountDiffers(
   m: Pick<DownloadedManifest, 'lines' | 'skus' | 'live' | 'livePricedSkuCount'>,
@@ -149,11 +157,11 @@ export function liveCountDiffers(
 }
 
 /**
- * Decides whether the downloaded lines are merged, all or none; null: yes. Refused are another number of lines than
- * sku_count (a file cut at a gzip member's end gives no other sign), rejected lines that are more than 10 and more than
- * 0.1 %, and far fewer SKUs than before, until a person has confirmed it. A file that a cache has from before its
- * snapshot, and one with another number of live SKUs than announced, is downloaded again, and after TRIES failed runs
- * taken as it is; one that is both, after TRIES_OF_KEPT.
+ * Decides whether the downloaded lines are merged, all or none; null: yes. It refuses another number of lines than
+ * sku_count (a file cut at the end of a gzip member gives no other sign), more than 10 rejected lines if they are
+ * more than 0.1 %, and far fewer SKUs than before, until a person has confirmed it. A file that a cache has kept
+ * since before its snapshot, or with another number of live SKUs than announced, is downloaded again, and accepted
+ * after TRIES failed runs; if both apply, after TRIES_OF_KEPT.
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
@@ -163,7 +171,10 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   return judgeTries(m);
 }
 
-/** Only other failures (the files origin is away) say nothing of the file. */
+/**
+ * Judges a file that may belong to another snapshot. Other failures (the files origin is down) say nothing about
+ * it.
+ */
 function judgeTries(m: DownloadedManifest): ManifestRefusal | null {
   const { failures, lastRefusal, kept = null } = m;
   const isMiscounted = lastRefusal === 'live-count-mismatch';
@@ -173,11 +184,11 @@ function judgeTries(m: DownloadedManifest): ManifestRefusal | null {
   return liveCountDiffers(m) && !(isMiscounted && failures >= tries) ? 'live-count-mismatch' : null;
 }
 
-/** The numbers that a refusal of a downloaded manifest was decided by, as a sentence. */
+/** Returns, as a sentence, the numbers that decided the refusal of a downloaded manifest. */
 export function refusedDownload(reason: ManifestRefusal, m: DownloadedManifest): string | undefined {
   switch (reason) {
     case 'line-count-mismatch':
-      // What is beyond sku_count is not read to its end.
+      // Reading stops soon after sku_count lines.
       return `${count(m.lines)} lines were read, and sku_count is ${count(m.skuCount ?? 0)}`;
     case 'too-many-rejected-lines': {
       const tolerated = Math.max(REJECTED_TOLERATED, Math.floor(m.lines * REJECTED_PART));
@@ -201,7 +212,7 @@ const keptSays = (kept: KeptFile | null): string | undefined =>
     ? undefined
     : `a cache has kept it since ${kept.since.toISOString()}, and its snapshot was built at ${kept.builtAt.toISOString()}`;
 
-/** The times that a refusal of an offered snapshot was decided by, as a sentence; undefined where none were. */
+/** Returns, as a sentence, the times that decided the refusal of an offered snapshot; undefined if none did. */
 export function refusedOffer(
   reason: ManifestRefusal,
   { generatedAt: offered }: OfferedSnapshot,

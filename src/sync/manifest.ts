@@ -35,19 +35,19 @@ import {
 import { failedAfter, failureOf, postponedBy, type TaskOutcome, retryAfter } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
-/** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
+/** How many presigned URLs a run asks for, if they stop working early (partner rule 4.2.9). */
 const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
 /**
- * By how much generated_at may be ahead of Postgres's clock and still be believed: for as long snapshots of the right
- * time would look older than this one, and their manifests would be refused.
+ * How far generated_at may be ahead of Postgres's clock and still be believed. For that long, snapshots with the
+ * right time would look older than this one, and their manifests would be refused.
  */
 const CLOCK_SKEW_MS = 3_600_000;
 
 /**
- * Why a baseline was applied: the first one, a broken delta chain, a delta that does not lead to the newest snapshot, a
- * snapshot of which the mirror has something else, `refresh --manifest`, or its interval was over.
+ * Why a baseline was applied: it is the first one, the delta chain is broken, the delta does not lead to the
+ * newest snapshot, the mirror differs from its snapshot, `refresh --manifest`, or the interval was over.
  */
 export const REBASELINE_CAUSES = [
   'fill',
@@ -73,8 +73,8 @@ interface Downloaded {
 }
 
 /**
- * One baseline: asks for the manifest, downloads and stages its lines, and merges them with the snapshot's token in one
- * transaction; or refuses it and leaves the mirror as it was.
+ * Applies one baseline: asks for the manifest, downloads and stages its lines, and merges them with the snapshot's
+ * token in one transaction; or refuses it and leaves the mirror unchanged.
  */
 export async function syncManifest(
   ctx: SyncContext,
@@ -145,7 +145,7 @@ async function baselineOnce(
     });
     failpoint('manifest.committed');
     await weighCounts(ctx, meta, { miscount: counts.liveMiscount, ofFile: true });
-    // Whatever the catalog reported since the snapshot was built is asked for at once.
+    // Fetches at once what the catalog has reported since the snapshot was built.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');
     const because = causeOf(state, moment.at, ctx.settings);
@@ -162,14 +162,14 @@ async function baselineOnce(
   }
 }
 
-/** Soon again, not after a whole interval: the chain may have broken while the run was at work. */
+/** Retries soon instead of after a whole interval, because the chain may have broken during the run. */
 const superseded = ({ settings }: SyncContext, { kind }: BaselineSuperseded): TaskOutcome => ({
   kind: 'postponed',
   nextInMs: Math.min(settings.intervals.manifestMs, SUPERSEDED_AGAIN_MS),
   because: kind,
 });
 
-/** Asks for the metadata of the newest snapshot; a build time that is yet to come is taken for unknown. */
+/** Asks for the metadata of the newest snapshot, and treats a build time in the future as unknown. */
 export async function askManifest(
   ctx: SyncContext,
   { failures }: TaskRun,
@@ -178,7 +178,7 @@ export async function askManifest(
   const send = (permit: SentPermit) => ctx.client.manifest(permit, signal);
   const asked = await ask(ctx, 'manifest', send, failures, signal);
   if (asked.kind !== 'answer') return asked;
-  // A time yet to come says nothing of the snapshot's age, and would make each later snapshot look older.
+  // A future time says nothing about the snapshot's age, and would make every later snapshot look older.
   const { generatedAt } = asked.value;
   if (generatedAt === null) return asked;
   const now = await databaseNow(ctx.sql);
@@ -186,7 +186,7 @@ export async function askManifest(
   return toCome ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
 }
 
-/** What the counts of a manifest response are measured by from now on. */
+/** Returns the counts with which later manifest responses are compared. */
 const countsOf = (
   { lines }: Downloaded,
   { skus, live }: { readonly skus: number; readonly live: number },
@@ -213,7 +213,7 @@ function done(
   };
 }
 
-/** A file that is taken although it may be that of another snapshot. */
+/** Warns of a file that is accepted although it may belong to another snapshot. */
 function warnOfFile(
   { emit }: SyncContext,
   read: Parameters<typeof liveCountDiffers>[0] & Pick<Downloaded, 'kept'>,
@@ -225,7 +225,10 @@ function warnOfFile(
 
 type RebaselineCause = (typeof REBASELINE_CAUSES)[number];
 
-/** Why a baseline is applied whose manifest was asked for at `at`: before its interval is over, somebody wanted it. */
+/**
+ * Returns why a baseline is applied whose manifest was requested at `at`. Somebody asked for it if its interval is
+ * not over.
+ */
 function causeOf(before: SyncState, at: Date, { intervals }: SyncContext['settings']): RebaselineCause {
   if (before.manifestAppliedAt === null) return 'fill';
   if (before.chainBrokenAt !== null) return 'chain-broken';
@@ -249,7 +252,10 @@ async function refused(
   });
 }
 
-/** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
+/**
+ * Notes the fault. 0012 and 0014 are states of the catalog, shown as such; price routes still work (partner rule
+ * 7.4.7).
+ */
 export async function catalogFailed(
   ctx: SyncContext,
   run: TaskRun,
@@ -276,7 +282,9 @@ async function timedDownload(...args: Parameters<typeof download>): Promise<Down
   }
 }
 
-/** Streams the file into staging, showing progress and keeping the lease; throws PartnerError when it breaks off. */
+/**
+ * Streams the file into staging, reporting progress and renewing the lease. Throws PartnerError if it breaks off.
+ */
 async function download(
   manifest: ManifestRun,
   baseline: Baseline,
@@ -311,7 +319,7 @@ async function download(
     );
     failpoint('manifest.staging');
     keepHeap();
-    // Refused whatever follows: the rest of it need not fill the disk.
+    // The file will be refused in any case, so the rest need not fill the disk.
     if (meta.skuCount !== null && total.lines > meta.skuCount) break;
     const now = clock.monotonic();
     if (now - reportedAt < PROGRESS_EVERY_MS) continue;

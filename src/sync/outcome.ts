@@ -4,14 +4,14 @@ import { refuses } from '../pace/policy.ts';
 import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 import type { TaskFailures } from '../store/ledger/tasks.ts';
 
-/** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
+/** How one run of a task ended. Waiting is planned, and therefore a value; `counts` are for the log line. */
 export type TaskOutcome =
   | {
       readonly kind: 'done';
       readonly nextInMs: number;
       readonly counts: Readonly<Record<string, number | string | null>>;
     }
-  /** Not tried, or not completed: no failure. */
+  /** Not tried, or not completed; this is no failure. */
   | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
   | ({ readonly kind: 'failed'; readonly nextInMs: number } & Failure);
 
@@ -26,80 +26,94 @@ export interface Failure {
   readonly problem?: string | undefined;
 }
 
-/** The failure that an error of the partner stands for. */
+/** Returns the failure that a partner error stands for. */
 export function failureOf({ kind, hint, status, code, message }: PartnerError): Failure {
   return { because: kind, hint, httpStatus: status, code, problem: message };
 }
 
 const RETRY_FIRST_MS = 60_000;
 const RETRY_MAX_MS = 3_600_000;
-/** After a refusal the pacer knows when to send again: its back-off is asked for soon, and not waited for twice. */
+/**
+ * After a refusal, the pacer knows when to send again: a run asks it soon, instead of waiting for the back-off
+ * twice.
+ */
 const RETRY_REFUSED_MS = 1000;
 
 const RETRY_LOST_FIRST_MS = 5000;
 
 /**
- * Milliseconds until a retry after a lost connection to Postgres, which is not the work's fault: soon at first, and
- * doubling to an hour, as after other failures.
+ * Returns the milliseconds until a retry after a lost connection to Postgres, which is not the work's fault: few
+ * at first, doubling to an hour as after other failures.
  */
 export function lostRetryInMs(failuresBefore: number): number {
   return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MAX_MS);
 }
 
-/** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
+/**
+ * Returns the milliseconds until a failed manifest or delta is retried: a minute, doubling to an hour, at most its
+ * schedule.
+ */
 export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MAX_MS));
 }
 
-/** The outcome of a run that failed for something else than a refusal. */
+/** Returns the outcome of a run that failed for a reason other than a refusal. */
 export function failedAfter(before: TaskFailures, scheduleMs: number, failure: Failure): TaskOutcome {
   return { kind: 'failed', nextInMs: retryInMs(otherThanRefused(before), scheduleMs), ...failure };
 }
 
-/** Well below the time after which a delta is late. */
+/** Well below the time after which a delta counts as late. */
 const RETRY_REJECTED_MAX_MS = 600_000;
 
 /**
- * Milliseconds until the delta is asked again with a token that its route has rejected: a minute, doubling to ten,
- * whatever the schedule; to an hour after an answer that was too large, because that is not cheap. `failuresBefore`
- * counts all rejections but the first.
+ * Returns the milliseconds until the delta is asked again with a token that its route has rejected: a minute,
+ * doubling to ten, whatever the schedule; to an hour after an answer that was too large, because that is not
+ * cheap. `failuresBefore` counts all rejections but the first.
  */
 export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
   const mostMs = kind === 'answer-too-large' ? RETRY_MAX_MS : RETRY_REJECTED_MAX_MS;
   return doubling(RETRY_FIRST_MS, failuresBefore + 1, mostMs);
 }
 
-/** Whether the partner has refused the run's request, as it does what comes too fast (partner rules 5.6 and 5.7). */
+/**
+ * Returns whether the partner refused the run's request, as it does with requests that come too fast (partner
+ * rules 5.6 and 5.7).
+ */
 export function isRefusal(outcome: TaskOutcome): boolean {
   return outcome.kind === 'failed' && refuses(outcome.because);
 }
 
 /**
- * Failures but refusals, and refusals but other failures: neither makes the other wait for longer. After an outage of
- * the route the first request is often refused as too fast, and after a wrong secret was replaced a download may fail.
+ * Returns the number of failures that were not refusals. Neither kind lengthens the other's wait: after an outage
+ * of the route the first request is often refused as too fast, and after a wrong secret was replaced a download
+ * may fail.
  */
 export function otherThanRefused({ failures, refusals }: TaskFailures): number {
   return failures - refusals;
 }
 
-/** Refused runs since the last success after which a refusal may be the route's and not the account's. */
+/** Refused runs since the last success after which a refusal may concern the route and not the account. */
 const ROUTE_SUSPECT_AFTER = 2;
-/** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
+/** Well below the time after which a delta counts as late: others may use up the limit, which looks the same. */
 const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
-/** After a back-off others ask first: one that is refused for its route would tell nothing of the account. */
+/**
+ * After a back-off, other requests go first: one that is refused because of its route says nothing about the
+ * account.
+ */
 const OTHERS_FIRST_MS = 5000;
 
 /**
- * Whether a request after this many refused runs may be refused for its route: a gateway dislikes it or drops its
- * Authorization header, or the account does not have the route. The refusal looks like one that all requests get
- * (partner rules 5.6 and 5.7), so only those of other routes can tell.
+ * Returns whether a request after this many refused runs may be refused because of its route: a gateway dislikes
+ * it or drops its Authorization header, or the account does not have the route. The refusal looks like one that
+ * all requests get (partner rules 5.6 and 5.7), so only requests to other routes can tell.
  */
 function isRouteSuspect({ refusals }: TaskFailures): boolean {
   return refusals >= ROUTE_SUSPECT_AFTER;
 }
 
 /**
- * The outcome of a run that got no permit. In a back-off, a run whose route is suspected waits until others have asked.
+ * Returns the outcome of a run that got no permit. In a back-off, a run whose route is suspected waits until
+ * others have asked.
  */
 export function postponedBy(
   { forMs, because }: { readonly forMs: number; readonly because: PutOff },
@@ -110,8 +124,8 @@ export function postponedBy(
 }
 
 /**
- * Milliseconds until the next run after a request that ended with an error. A request that was refused after others
- * were let through, when several runs before were refused, may be refused for its route: it waits longer each time,
+ * Returns the milliseconds until the next run after a request that failed. If several runs were refused, and this
+ * request was refused after others were let through, its route may be the reason: it waits longer each time,
  * whatever its schedule.
  */
 export function retryAfter(
@@ -125,5 +139,5 @@ export function retryAfter(
   return Math.min(scheduleMs, RETRY_REFUSED_MS);
 }
 
-/** How long a request waits for its permit inside a run before the run is put off instead. */
+/** How long a request inside a run waits for its permit before the run is put off instead. */
 export const PATIENCE_MS = 15_000;

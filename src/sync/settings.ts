@@ -1,28 +1,28 @@
 import type { Config } from '../config/config.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 
-/** What sync uses of the configuration. Credentials are the client's. */
+/** The part of the configuration that sync uses. The client has the credentials. */
 export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catalog'> {
   readonly partner: Pick<Config['partner'], 'baseUrl' | 'filesOrigins' | 'downloadTimeoutMs' | 'proxy'>;
-  /** Requests a minute at the mirror's full pace. */
+  /** Requests per minute at the mirror's full pace. */
   readonly callsPerMinute: number;
 }
 
 /**
- * How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is
- * sooner.
+ * Returns how long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata if
+ * that is sooner.
  */
 export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 'intervals'>): number {
   return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
 /**
- * A listed SKU of which the price routes answer 0009 is asked again after this, and then after twice as long each time:
- * they may be wrong for a while, also of one that never had a price.
+ * The wait before a listed SKU is asked again to which the price routes answered 0009; it doubles each time. The
+ * routes may be wrong for a while, even about a SKU that never had a price.
  */
 const LOST_MS = 3_600_000;
 
-/** After how long SKUs are refreshed again, by what their last refresh found, as configured. Milliseconds. */
+/** Returns, in milliseconds, how soon SKUs are refreshed again as configured, by what their last refresh found. */
 export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {
   const { liveMs, sweepMs, metadataMs } = intervals;
   return {

@@ -2,13 +2,13 @@ import { remedyOf } from '../store/connection/remedies.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import type { TaskOutcome } from './outcome.ts';
 
-/** Steps of a run, each of which may fail by itself. */
+/** Steps of a run, each of which may fail on its own. */
 export class Steps {
   readonly #failed: { readonly step: string; readonly error: unknown }[] = [];
 
   /**
-   * What the step comes to; null where Postgres has rejected it. Throws a defect, and what is of Postgres as a whole
-   * and so of every step.
+   * Runs a step and returns its result; null if Postgres rejected it. Throws defects, and failures of Postgres as
+   * a whole, which would concern every step.
    */
   async run<T>(step: string, work: () => Promise<T>): Promise<T | null> {
     try {
@@ -20,7 +20,7 @@ export class Steps {
     }
   }
 
-  /** Notes a step that has failed in part. */
+  /** Notes a step that failed in part. */
   fail(step: string, error: unknown): void {
     this.#failed.push({ step, error });
   }
@@ -29,7 +29,7 @@ export class Steps {
     return (await this.run(step, work)) ?? 0;
   }
 
-  /** The outcome that names the steps that failed; null where none did. */
+  /** Returns the outcome that names the failed steps; null if there are none. */
   failure(nextInMs: number): TaskOutcome | null {
     if (this.#failed.length === 0) return null;
     const problem = this.#failed.map(({ step, error }) => `${step}: ${problemOf(error)}`).join('; ');
@@ -46,13 +46,13 @@ export class Steps {
 const OBJECTS =
   'find what Postgres objects to: a foreign key or trigger of yours, a privilege that is lacking, or a lock';
 
-/** What to do where Postgres has rejected these. */
+/** Returns what to do after Postgres has rejected these. */
 export function hintFor(errors: readonly unknown[]): string {
   const known = errors.map((error) => remedyOf(error)?.hint ?? null);
   return known.find((hint) => hint !== null) ?? OBJECTS;
 }
 
-/** What Postgres says of it, without values. */
+/** Returns what Postgres says about the error, without values. */
 export function problemOf(error: unknown): string {
   const rejected = rejection(error);
   return rejected === null ? `SQLSTATE ${sqlState(error)}` : `SQLSTATE ${rejected.state}, by ${rejected.by}`;

@@ -10,16 +10,13 @@ import type { Claim, ClaimedSku } from '../store/ledger/due.ts';
 import type { SyncContext } from './context.ts';
 import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';
 
-/*
- * What is traced of the work of sync (docs/traces.md). Nothing here decides anything.
- */
+/* Traces the work of sync (docs/traces.md). Nothing here decides anything. */
 
-/** Collectors refuse spans that began long ago; how long a SKU was due is told in seconds, too. */
+/** Collectors refuse spans that began long ago; an attribute also gives the seconds for which a SKU was due. */
 const MAX_DUE_MS = 6 * 3_600_000;
-/** Reasons for which SKUs are due that the delta has reported. */
+/** Reasons that stand for a report of the delta. */
 const REPORTED = new Set(['changed', 'removed']);
 
-/** A task's run as a span. */
 export async function tracedTask(
   { tracer }: Pick<SyncContext, 'tracer'>,
   name: string,
@@ -33,7 +30,6 @@ export async function tracedTask(
   });
 }
 
-/** Waits for a permit, in a span. */
 export async function acquireTraced(
   { tracer, pacer }: Pick<SyncContext, 'tracer' | 'pacer'>,
   lane: string,
@@ -53,7 +49,10 @@ export function permitFacts(lane: string, acquired: Acquired): Attributes {
     : { ...asked, 'catalog_mirror.waited_ms': Math.round(acquired.permit.waitedMs ?? 0) };
 }
 
-/** A request to the partner as a span of an HTTP client: what it was asked, and no query, header or body. */
+/**
+ * Sends a request to the partner in an HTTP client's span, which says what was asked, and no query, header or
+ * body.
+ */
 export async function callTraced<T>(
   { tracer, settings }: Pick<SyncContext, 'tracer' | 'settings'>,
   route: Endpoint,
@@ -96,7 +95,7 @@ export const answerFacts = ({ results, notFound, deferred, errors }: BulkAnswer)
 });
 
 /**
- * Applies an answer in a span, with one for each of its round trips; the second notifies listeners, where there is
+ * Applies an answer in a span, with a child for each of its round trips; the second notifies listeners if there is
  * something new.
  */
 export async function applyTraced(
@@ -125,14 +124,14 @@ const NOTIFY: Attributes = {
   'messaging.destination.name': 'catalog_changes',
 };
 
-/** By what a span that has made SKUs due at this time is remembered. */
+/** Returns the key under which the span that made SKUs due at this time is remembered. */
 export const dueKey = (at: Date): string => `due ${at.getTime()}`;
 
-/** What a call's trace begins with. Pure. */
+/** The beginning of a call's trace. */
 export interface Due {
   readonly forMs: number;
   readonly reason: string | undefined;
-  /** What may have made its SKUs due. */
+  /** Keys of the spans that may have made its SKUs due. */
   readonly keys: readonly string[];
 }
 
@@ -141,8 +140,8 @@ interface DueClaim extends Pick<Claim, 'askedAt'> {
 }
 
 /**
- * Since when the call was due: since the first report of the delta that it answers, else since the first of its SKUs
- * was. Pure.
+ * Returns since when the call was due: since the first delta report that it answers, else since its first SKU was
+ * due. Pure.
  */
 export function dueOf({ askedAt, skus }: DueClaim): Due {
   const reported = skus.filter(({ reason }) => REPORTED.has(reason));
@@ -156,7 +155,7 @@ export function dueOf({ askedAt, skus }: DueClaim): Due {
   };
 }
 
-/** What precedes a claim is part of a call only once there is one. */
+/** Keeps the steps before a claim, which become part of a call only once there is one. */
 export class CallSteps {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly began: number;
@@ -183,7 +182,7 @@ export class CallSteps {
   }
 }
 
-/** A bulk call from its due time on as a trace of its own, with the steps that led to it. */
+/** Traces a bulk call from its due time on as a trace of its own, with the steps that led to it. */
 export async function traceCall<T>(
   { tracer, clock }: Pick<SyncContext, 'tracer' | 'clock'>,
   steps: CallSteps,

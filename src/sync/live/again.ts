@@ -2,12 +2,13 @@ import { MINUTE_MS } from '../../lib/duration.ts';
 import type { AnswerCounts } from './learn.ts';
 
 /*
- * Any SKU may be deferred because of the ceiling on live computations, or of a call's budget. Some SKUs are deferred
- * whenever they are asked for while all others are computed: one exceeds the work budget by itself, or its live source
- * is down (partner rule 2.5.deferred). These say nothing of either limit. Their past gives them away: a SKU that was
- * deferred when it was asked before, and is again, is left out. For SKUs that are deferred for the first time only the
- * ones before them can tell: if most of those are deferred again after their wait while others are not, as in an outage
- * of some live sources, so will most of the new ones. Pure; times in epoch milliseconds of the database's clock.
+ * Any SKU may be deferred because of the ceiling on live computations, or of a call's budget. Some SKUs are
+ * deferred whenever they are asked for while all others are computed: one exceeds the work budget on its own, or
+ * its live source is down (partner rule 2.5.deferred). These say nothing about either limit. Their past identifies
+ * them: a SKU that was deferred the last time and is deferred again is left out. For SKUs that are deferred for
+ * the first time, only earlier ones can tell: if most of those are deferred again after their wait while others
+ * are not, as in an outage of some live sources, so will most of the new ones. Pure; times in epoch milliseconds
+ * of the database's clock.
  */
 
 /** SKUs that were computed or deferred, and how many of them were deferred. */
@@ -16,15 +17,15 @@ export interface Asks {
   readonly deferred: number;
 }
 
-/** What a call, or some calls together, showed of live SKUs. */
+/** What one call, or several together, showed of live SKUs. */
 export interface LiveAsks {
-  /** When the first answer was there. */
+  /** When the first answer arrived. */
   readonly at: number;
-  /** Of those that were not deferred when they were asked before. */
+  /** SKUs that were not deferred the last time. */
   readonly first: Asks;
-  /** Of those that were then, for the first time: what becomes of them tells why. */
+  /** SKUs that were deferred the last time only: what becomes of them shows why. */
   readonly second: Asks;
-  /** Of those that were deferred more often. */
+  /** SKUs that were deferred more often. */
   readonly later: Asks;
 }
 
@@ -37,11 +38,11 @@ export interface Remembered {
   readonly calls: readonly LiveAsks[];
   readonly minutes: readonly ComputedMinute[];
   /**
-   * Calls of the last minute, but none from before more was deferred than expected: what comes after that is judged by
-   * itself.
+   * Calls of the last minute. Emptied when more is deferred than expected, so that later calls are judged on their
+   * own.
    */
   readonly lately: readonly LiveAsks[];
-  /** SKUs are deferred for reasons of their own, as those show that were deferred again. */
+  /** Whether SKUs are deferred for reasons of their own, as those that were deferred again show. */
   readonly explained: boolean;
 }
 
@@ -53,29 +54,29 @@ export const NOTHING_REMEMBERED: Remembered = {
 };
 
 const REMEMBERED_MS = 600_000;
-/** What was computed in a minute is remembered for so long. */
+/** How long the number of SKUs computed in a minute is remembered. */
 const PROVEN_MS = 30 * MINUTE_MS;
-/** Calls within this are remembered as one. */
+/** Calls within this time are remembered as one. */
 const TOGETHER_MS = 5000;
-/** Second asks that are taken for computed beside those that were: a few show little. */
+/** Second asks that are assumed to have been computed, beside the real ones, because a few show little. */
 const DOUBT = 2;
-/** Standard deviations by which more may be deferred than is expected. */
+/** By how many standard deviations more may be deferred than expected. */
 const SPREAD = 3;
 /**
- * SKUs deferred again, and the part that these are of all second asks, from which on deferrals are explained; and
- * below which they are not.
+ * From how many SKUs deferred again, and from which part of all second asks, deferrals are explained; and below
+ * which part they no longer are.
  */
 const EXPLAINED_SKUS = 5;
 const EXPLAINED_PART = 0.5;
 const UNEXPLAINED_PART = 0.3;
 /**
- * Fewer second asks do not show that SKUs are deferred alike, nor do they of fewer that were deferred some minutes ago.
+ * Second asks, and first deferrals BEFORE_MS ago or earlier, that it takes to show that SKUs are deferred alike.
  */
 const ENOUGH = 10;
 const ENOUGH_BEFORE = 30;
 const BEFORE_MS = 240_000;
 const ALIKE_PART = 0.3;
-/** So many SKUs of so long show that those that were deferred again and again are computed again. */
+/** This many asks in this time can show that SKUs deferred again and again are computed again. */
 const RECOVERED_SKUS = 3;
 const RECOVERED_MS = 120_000;
 
@@ -88,7 +89,10 @@ function sum(calls: readonly LiveAsks[], which: 'first' | 'second' | 'later'): A
   return { asked, deferred };
 }
 
-/** Calls of the last `forMs`, after another one. A clock that was set back leaves nothing of the future. */
+/**
+ * Returns the calls of the last `forMs`, including this one. Calls in the future of a clock that was set back are
+ * dropped.
+ */
 function afterCall(before: readonly LiveAsks[], call: LiveAsks, forMs: number): readonly LiveAsks[] {
   const last = before.at(-1);
   if (last === undefined || Math.abs(call.at - last.at) >= TOGETHER_MS)
@@ -102,12 +106,12 @@ function afterCall(before: readonly LiveAsks[], call: LiveAsks, forMs: number): 
   });
 }
 
-/** Part of the SKUs asked for the first time that is deferred for reasons of their own. */
+/** Returns the part of the SKUs asked for the first time that is deferred for reasons of their own. */
 function ownPart(calls: readonly LiveAsks[]): number {
   const [first, second] = [sum(calls, 'first'), sum(calls, 'second')];
   const part = first.deferred / Math.max(1, first.asked);
   const again = second.deferred / (second.asked + DOUBT);
-  // For a limit of the partner's those that were deferred before are as often as any others.
+  // Under a limit of the partner's, SKUs that were deferred before are deferred as often as any others.
   return part < 1 ? part * Math.max(0, (again - part) / (1 - part)) : 0;
 }
 
@@ -117,7 +121,7 @@ function isExplained(calls: readonly LiveAsks[], was: boolean): boolean {
   return deferred >= EXPLAINED_SKUS && deferred >= EXPLAINED_PART * asked;
 }
 
-/** Computed SKUs by the minute, after a call. */
+/** Returns the computed SKUs by minute, after a call. */
 function afterMinute(
   before: readonly ComputedMinute[],
   { at, ...asks }: LiveAsks,
@@ -132,18 +136,17 @@ function afterMinute(
 export interface AfterAsks {
   readonly remembered: Remembered;
   /**
-   * Reasons of the SKUs' own explain all that were deferred for the first time in the last minute, so nothing is
-   * learned of them.
+   * Whether the SKUs' own reasons explain all first deferrals of the last minute, so that nothing is learned from
+   * them.
    */
   readonly expected: boolean;
   /**
-   * The most that was computed in a minute before, if deferrals are explained from this call on: a ceiling that was
-   * lowered because of them returns to it. Null: nothing of the kind is known.
+   * The most that was computed in a remembered minute, if deferrals are explained from this call on: a ceiling
+   * that was lowered because of them returns to it. Null otherwise.
    */
   readonly proven: number | null;
 }
 
-/** Takes in what a call showed. */
 export function afterAsks(before: Remembered, call: LiveAsks): AfterAsks {
   const calls = afterCall(before.calls, call, REMEMBERED_MS);
   const lately = afterCall(before.lately, call, MINUTE_MS);
@@ -158,7 +161,7 @@ export function afterAsks(before: Remembered, call: LiveAsks): AfterAsks {
   return { remembered: expected ? remembered : { ...remembered, lately: [] }, expected, proven };
 }
 
-/** Whether enough SKUs were asked again after a deferral to say that they are deferred like all others. */
+/** Decides whether enough SKUs were asked again after a deferral to say that they are deferred like all others. */
 export function areAlike({ calls }: Remembered, now: number): boolean {
   const before = calls.filter(({ at }) => at <= now - BEFORE_MS);
   const second = sum(
@@ -169,7 +172,7 @@ export function areAlike({ calls }: Remembered, now: number): boolean {
   return second.deferred < ALIKE_PART * second.asked;
 }
 
-/** Whether SKUs that were deferred again and again are mostly computed by now. */
+/** Decides whether SKUs that were deferred again and again are now mostly computed. */
 export function areRecovering({ calls }: Remembered): boolean {
   const last = calls.at(-1)?.at ?? 0;
   const { asked, deferred } = sum(
@@ -180,8 +183,8 @@ export function areRecovering({ calls }: Remembered): boolean {
 }
 
 /**
- * What a call showed of live SKUs, without those whose deferral teaches nothing: all deferred ones if that was
- * `expected`, else the `again` SKUs that had been deferred before.
+ * Returns what a call showed of live SKUs, without those whose deferral teaches nothing: all deferred ones if that
+ * was `expected`, else the `again` SKUs that had been deferred before.
  */
 export function withoutOwn(
   live: AnswerCounts,

@@ -8,9 +8,9 @@ import {
 } from './policy.ts';
 
 /*
- * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they
- * are right. Expectations for a market whose rates of change are log-normal; the policy is the one in policy.ts.
- * Pure. Times in minutes.
+ * Estimates what a number of requests per minute buys: how long an initial load takes, how old prices get, and
+ * what part of the time they are right. The market's rates of change are assumed to be log-normal; the policy is
+ * that of policy.ts. Pure. Times in minutes.
  */
 
 export interface CapacityInput {
@@ -20,16 +20,16 @@ export interface CapacityInput {
   readonly requestsPerMinute: number;
   /** How long an answer takes; null: too short to matter. */
   readonly answerSeconds: number | null;
-  /** Calls that a process has under way at most. */
+  /** The most calls that a process has under way. */
   readonly mostUnderWay: number;
   /** SKUs in a bulk call, and how many of them are computed live (partner rule 8.bulk). */
   readonly bulkMaxSkus: number;
   readonly liveBudget: number;
-  /** The partner's ceiling on live computations a minute; null where none is known. */
+  /** The partner's ceiling on live computations per minute; null if none is known. */
   readonly liveCeiling: number | null;
   readonly livePolicy: 'index' | 'round-robin';
   readonly liveMinutes: number;
-  /** 0: no sweep of its own. */
+  /** 0: no separate sweep. */
   readonly sweepMinutes: number;
   readonly sweepMinAgeMinutes: number;
   readonly metadataMinutes: number;
@@ -37,7 +37,8 @@ export interface CapacityInput {
   /** From one snapshot to the next (partner rule 8.manifest-interval). */
   readonly snapshotMinutes: number;
   /**
-   * Live SKUs by what their refreshes have taught; null: nothing is known, and `liveMovesEvery` says what is assumed.
+   * Live SKUs grouped by what their refreshes have taught; null: nothing is known, and `liveMovesEvery` is
+   * assumed.
    */
   readonly liveGroups: readonly RateGroup[] | null;
   /** Median minutes between two price changes of a SKU. */
@@ -47,49 +48,49 @@ export interface CapacityInput {
 
 export interface ClassCapacity {
   readonly skus: number;
-  /** Age in minutes. */
   readonly meanAge: number;
   readonly worstAge: number;
   /** Part of the time that a price is right. */
   readonly freshness: number;
 }
 
-/** What long answers ask of a process. */
+/** What long answers require of a process. */
 export interface UnderWay {
-  /** Calls under way that the requests a minute need: as many as are sent while one is answered. */
+  /** Calls that the request rate keeps under way: as many as are sent while one is answered. */
   readonly needed: number;
-  /** Calls a minute with as many under way as may be. */
+  /** Calls per minute with the most calls under way. */
   readonly mostPerMinute: number;
-  /** Whether that is less than the requests a minute. */
+  /** Whether that is less than the requests per minute. */
   readonly limits: boolean;
 }
 
 export interface Capacity {
   readonly requestsPerMinute: number;
-  /** Null where `answerSeconds` is. */
+  /** Null if `answerSeconds` is. */
   readonly underWay: UnderWay | null;
-  /** The least calls that a first fill takes, and how long that is. */
+  /** The fewest calls that an initial load takes, and its duration. */
   readonly fillCalls: number;
   readonly fillMinutes: number;
-  /** Live refreshes a minute, and every live SKU once at that rate. */
+  /** Live refreshes per minute; and how long one of every live SKU takes at the highest rate. */
   readonly liveRefreshes: number;
   readonly roundMinutes: number;
   /** Whether every live SKU can be refreshed within LIVE_INTERVAL. */
   readonly meetsLiveInterval: boolean;
   readonly live: ClassCapacity;
   readonly snapshot: ClassCapacity;
-  /** Calls a minute that this takes when nothing else is due. */
+  /** Calls per minute that this takes when nothing else is due. */
   readonly callsPerMinute: number;
 }
 
-/** Spread of the rates of change, as measured on catalogs of this kind. */
+/** Spread of the logarithm of rates of change, as measured on catalogs of this kind. */
 const SIGMA = 1.5;
 const GROUPS = 80;
-/** In standard deviations; the mass beyond is negligible. */
+/** In standard deviations; the mass beyond them is negligible. */
 const WIDTH = 4;
 
 /**
- * How many calls under way the requests a minute need, and what their greatest number allows. Null: answers are short.
+ * Returns how many calls the request rate keeps under way, and the rate that the most calls allow. Null: answers
+ * are short.
  */
 export function underWayOf({
   requestsPerMinute,
@@ -134,7 +135,7 @@ export function capacityOf(input: CapacityInput): Capacity {
   };
 }
 
-/** Refreshes a minute of which every SKU has one within so many minutes, or within what is promised of it. */
+/** Returns the refreshes per minute that refresh every SKU within `minutes`, or within its promise. */
 export const refreshesWithin = (groups: readonly RateGroup[], minutes: number): number =>
   groups.reduce((sum, group) => sum + group.count / promisedWait(group, minutes), 0);
 
@@ -157,7 +158,7 @@ function liveCapacity(
   };
 }
 
-/** The live SKUs: those of the mirror, as many as are asked about, or of an assumed market. */
+/** Returns the live SKUs: the mirror's, scaled to `skus`, or those of an assumed market. */
 export function liveGroupsOf(
   { liveGroups, liveMovesEvery }: Pick<CapacityInput, 'liveGroups' | 'liveMovesEvery'>,
   skus: number,
@@ -168,8 +169,8 @@ export function liveGroupsOf(
 }
 
 /**
- * Minutes between two refreshes of a SKU of each group, with so many `refreshes` a minute for all. `meets`: they
- * suffice for LIVE_INTERVAL.
+ * Returns the minutes between two refreshes of a SKU of each group, at `refreshes` per minute for all. `meets`:
+ * they suffice for LIVE_INTERVAL.
  */
 export function liveWaits(
   { livePolicy: policy, liveMinutes }: Pick<CapacityInput, 'livePolicy' | 'liveMinutes'>,
@@ -189,8 +190,8 @@ export function liveWaits(
 }
 
 /**
- * How often snapshot-priced SKUs are refreshed: calls go out for live SKUs and for sweeps that are due, and every
- * call is filled up with SKUs that are old enough.
+ * Estimates how often snapshot-priced SKUs are refreshed: calls are made for live SKUs and for sweeps that are
+ * due, and every call is filled up with SKUs that are old enough.
  */
 function sweepOf(
   input: CapacityInput,
@@ -218,7 +219,8 @@ function sweepOf(
 }
 
 /**
- * Part of the time that a price is right which moves `lambda` times a minute, and is refreshed every `every` minutes.
+ * Returns for what part of the time a price is right that moves `lambda` times per minute and is refreshed every
+ * `every` minutes.
  */
 export function refreshedPart(lambda: number, every: number): number {
   const moves = lambda * every;
@@ -228,9 +230,9 @@ export function refreshedPart(lambda: number, every: number): number {
 const STEPS = 200;
 
 /**
- * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `every` minutes, and
- * whose moves are also reported with the next snapshot: one each `snapshot` minutes, `delay` minutes late. It is the
- * expectation of e^(−λ·age), the age being the smaller one of two that are evenly spread.
+ * Returns the same for a price whose moves are also reported with the next snapshot: one every `snapshot` minutes,
+ * `delay` minutes late. This is the expectation of e^(−λ·age), where the age is the smaller of two uniformly
+ * distributed ones.
  */
 function rightPart(lambda: number, every: number, snapshot: number, delay: number): number {
   const most = Math.min(every, snapshot + delay);
@@ -243,7 +245,10 @@ function rightPart(lambda: number, every: number, snapshot: number, delay: numbe
   return 1 - (lambda * sum * most) / STEPS;
 }
 
-/** A log-normal market in groups along its logarithm; `median` minutes from move to move for the median SKU. */
+/**
+ * Divides a log-normal market into groups along its logarithm. `median`: minutes between two moves of the median
+ * SKU.
+ */
 function groupsOf(skus: number, median: number): RateGroup[] {
   const deviations = Array.from({ length: GROUPS }, (_, i) => WIDTH * ((2 * (i + 0.5)) / GROUPS - 1));
   const density = (z: number) => Math.exp((-z * z) / 2);

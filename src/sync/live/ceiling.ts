@@ -3,70 +3,76 @@ import { type LiveCeiling, NO_CEILING } from '../../store/live/limits.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 
 /*
- * The partner limits live computations in time, too; how many and in which way is not documented (partner rules 4.1.3,
- * 8.open): a rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What any of
- * them allows over a long time can be measured. A cycle lasts from the first computation after one block to the first
- * after the next. The rate at which it was spent, times the part of the cycle without a block, was allowed. The ceiling
- * is spent evenly, a little less at first and more the longer nothing is deferred, until the next block measures it
+ * The partner also limits live computations over time; how many and how is not documented (partner rules 4.1.3,
+ * 8.open): a rolling or fixed window of any length, a bucket that fills, a limit that changes by the hour. What
+ * any of them allows in the long run can be measured. A cycle lasts from the first computation after one block to
+ * the first after the next. The rate spent in it, times its part without a block, was allowed. The ceiling is
+ * spent evenly, a little less at first and more the longer nothing is deferred, until the next block measures it
  * again. Pure; times in epoch milliseconds of the database's clock.
  */
 
 /**
- * Part of the measured ceiling that is left unspent at first; divided by one more than the cycles in a row that were
- * alike.
+ * Part of the measured ceiling that is left unspent at first; divided by one plus the number of consecutive cycles
+ * that were alike.
  */
 const CAUTION = 0.005;
 /**
- * Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was
- * raised is found.
+ * Growth by the minutes without a block: linear, and after some minutes ever faster, so that a raised ceiling is
+ * found.
  */
 const GROWTH = 0.008;
 const FURTHER_GROWTH = 0.001;
 const FURTHER_POWER = 3.5;
 /**
- * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MAX_ALIKE, has growth begin
- * HELD_MINUTES later and take longer by LONGER_FOR_ALIKE, because each block costs computations and shows little new.
+ * Cycles are alike if they measure the same to within ALIKE_PART. For each consecutive one, up to MAX_ALIKE,
+ * growth begins HELD_MINUTES later and is slower by LONGER_FOR_ALIKE, because each block costs computations and
+ * shows little new.
  */
 const ALIKE_PART = 0.04;
 const MAX_ALIKE = 5;
 const HELD_MINUTES = 1;
 const LONGER_FOR_ALIKE = 0.1;
-/** Largest part of the ceiling that one cycle takes off: where those before it were alike, and where none was. */
+/** The largest part of the ceiling that one cycle takes off: if cycles before it were alike, and if not. */
 const DROP = 0.04;
 const FIRST_DROP = 0.8;
-/** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
+/** A shorter cycle contains too few computations to confirm anything, and takes off less. */
 const MIN_CYCLE_MS = 10_000;
 const SHORT_DROP = 0.15;
 /**
- * Live computations a minute. Less than the first is not believed, as a minute would show nothing; and the second is
- * tried where nothing was computed lately. What is less than that grows as fast, so that a ceiling that was raised is
+ * Live computations per minute. A ceiling below LEAST is not believed, because a minute would show nothing.
+ * LEAST_TRIED is tried if nothing was computed lately; a lower ceiling grows as fast, so that a raised one is
  * found as soon.
  */
 const LEAST = 1;
 const LEAST_TRIED = 5;
-/** While blocked, one SKU is tried again after this part of the time that it has lasted. */
+/** While blocked, one SKU is tried again after this part of the time from the block to the last try. */
 const PATIENCE = 0.6;
 const MAX_PATIENCE_MS = 60_000;
-/** What is not asked in time may be asked later: one SKU, and the share of this many calls. */
+/** How much unused credit is saved: one SKU, and the share of this many calls. */
 const SAVED_CALLS = 1.5;
 /**
  * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within
- * SUSPECTED_MS, and rarely a part of it in SUSPECTED_CALLS calls of a minute, so either shows a ceiling. If SKUs are
- * deferred for reasons of their own (again.ts), all SKUs of a call are deferred only if these are few (FEW_SKUS), and
- * it is rare that so many of the last calls (MAX_OF_LAST of LAST_CALLS) have a part of theirs deferred.
+ * SUSPECTED_MS, and rarely a part of it in SUSPECTED_CALLS calls of a minute, so either indicates a ceiling. If
+ * SKUs are deferred for reasons of their own (again.ts), a call's SKUs are all deferred only if they are few
+ * (FEW_SKUS), and rarely do that many of the last calls (MAX_OF_LAST of LAST_CALLS) have a part of theirs
+ * deferred.
  */
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;
 const FEW_SKUS = 2;
 const MAX_OF_LAST = 20;
-/** Calls that defer SKUs taken for snapshot-priced, for each that defers a part of the live ones only. */
+/**
+ * Calls that defer SKUs taken for snapshot-priced are few below this number per call that defers part of its live
+ * SKUs only.
+ */
 const FEW = 0.2;
-/** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
+/** A ceiling that exceeds what all calls can ask for by this factor no longer exists. */
 const BEYOND_CAPACITY = 1.03;
 
 /**
- * A longer time without a computation is idle, and so is that in which so many might have been computed, but no time
- * in which a call may wait for others, nor that of so many calls where only a few a minute may be sent.
+ * Time without a computation is idle beyond IDLE_MS, or beyond what IDLE_SKUS take to compute, but not within
+ * LEAST_IDLE_MS, because a call may be waiting for others, nor within the time of IDLE_CALLS calls, because only a
+ * few per minute may be allowed.
  */
 const IDLE_MS = 120_000;
 const LEAST_IDLE_MS = 10_000;
@@ -74,8 +80,8 @@ const IDLE_SKUS = 1.25;
 const IDLE_CALLS = 2;
 
 /**
- * The ceiling without the idle time that lasts at `now` or has just ended, because nothing was tried in it.
- * `computedAt`: when something was last computed; null: that is not known.
+ * Excludes from the ceiling's growth the idle time that lasts at `now` or has just ended, because nothing was
+ * tried in it. `computedAt`: when something was last computed; null: unknown.
  */
 export function withoutIdleTime(
   ceiling: LiveCeiling,
@@ -92,8 +98,8 @@ export function withoutIdleTime(
 }
 
 /**
- * The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. While it is
- * met it does not grow.
+ * Returns the ceiling that may be tried at `now`, in live computations per minute; Infinity if none was met. It
+ * does not grow during a block.
  */
 export function liveCeilingAt({ perMinute, since, alike, blockedAt }: LiveCeiling, now: number): number {
   if (perMinute === null) return Infinity;
@@ -105,7 +111,7 @@ export function liveCeilingAt({ perMinute, since, alike, blockedAt }: LiveCeilin
   return perMinute * (1 - caution + GROWTH * minutes) + Math.max(perMinute, LEAST_TRIED) * further;
 }
 
-/** The ceiling as cycles agree on it; 0 where they do not, Infinity where none was met. */
+/** Returns the ceiling that cycles agree on; 0 if they do not, Infinity if none was met. */
 export function measuredCeiling({ perMinute, alike }: Pick<LiveCeiling, 'perMinute' | 'alike'>): number {
   if (perMinute === null) return Infinity;
   return alike > 0 ? perMinute : 0;
@@ -113,7 +119,7 @@ export function measuredCeiling({ perMinute, alike }: Pick<LiveCeiling, 'perMinu
 
 /** What an answered call showed of the ceiling. */
 export interface CeilingEvidence {
-  /** When it was claimed, and when its answer was there. */
+  /** When it was claimed, and when its answer arrived. */
   readonly askedAt: number;
   readonly answeredAt: number;
   /** SKUs that counted as live: asked, computed, deferred. */
@@ -122,31 +128,32 @@ export interface CeilingEvidence {
   readonly deferred: number;
   /** Deferred SKUs that counted as snapshot-priced: they may have used the call's budget unseen. */
   readonly snapshotDeferred: number;
-  /** SKUs that were deferred are deferred again no more often than others (again.ts). */
+  /** Whether SKUs that were deferred are deferred again no more often than others (again.ts). */
   readonly alike: boolean;
   /**
-   * What was computed in a minute before it was lowered for SKUs that are deferred for reasons of their own; null: it
-   * was not.
+   * What was computed in a minute before the ceiling was lowered because of SKUs that are deferred for reasons of
+   * their own; null: it was not.
    */
   readonly proven: number | null;
-  /** Live SKUs that a call may have, as learned: a call at the budget may be deferred for that. */
+  /** Live SKUs that a call may contain, as learned: a call with more may be deferred because of that. */
   readonly budget: number;
-  /** The budget as configured: what exceeds it is a trial. */
+  /** The configured budget: a call that exceeds it is a trial. */
   readonly configuredBudget: number;
 }
 
-/** What is known of earlier calls when a call is weighed. */
+/** What earlier calls showed, when a call is weighed. */
 export type KnownOfCeiling = Pick<
   LivePlan,
   'ceiling' | 'best' | 'partlyDeferred' | 'lastDeferred' | 'othersDeferred' | 'computedRate' | 'computedAt'
 >;
 
 /**
- * Whether deferrals of a call show that the ceiling was met. If all of a call's live SKUs are deferred, hardly anything
- * else can be the cause. If a part of them is, it may be the call's own budget, or SKUs taken for snapshot-priced that
- * use it unseen, some of which are then deferred, too. If calls with such SKUs are few, it is the ceiling once that is
- * known, because less than the budget is asked for then, or if many calls agree: most of the last ones, as happens once
- * the ceiling is met, or fewer if the deferred SKUs are known not to be the cause themselves (`alike`).
+ * Decides whether a call's deferrals show that the ceiling was met. If all of its live SKUs are deferred, there is
+ * hardly any other cause. If only a part is, the cause may be the call's own budget, or SKUs taken for
+ * snapshot-priced that use it unseen, some of which are then deferred, too. If calls with such SKUs are few, it is
+ * the ceiling once that is known, because calls then ask for less than the budget, or if many calls agree: most of
+ * the last ones, as happens once the ceiling is met, or fewer if the deferred SKUs are known not to be the cause
+ * themselves (`alike`).
  */
 export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boolean {
   const { asked, computed, deferred, snapshotDeferred, budget, configuredBudget } = call;
@@ -164,8 +171,8 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
 }
 
 /**
- * The ceiling after a call; null: it stays as it was. One beyond what `callsPerMinute` calls of this budget can ask for
- * is none.
+ * Returns the ceiling after a call; null: unchanged. A ceiling beyond what `callsPerMinute` calls of this budget
+ * can ask for is dropped.
  */
 export function learnLiveCeiling(
   plan: KnownOfCeiling,
@@ -183,8 +190,8 @@ export function learnLiveCeiling(
 }
 
 /**
- * A ceiling that was lowered without a reason returns to what was computed before; the next cycle shows how long that
- * is allowed.
+ * Returns a ceiling that was lowered without a reason to what was computed before; the next cycle shows how long
+ * that is allowed.
  */
 function restored(ceiling: LiveCeiling, { proven, answeredAt }: CeilingEvidence): LiveCeiling {
   const { perMinute } = ceiling;
@@ -200,11 +207,11 @@ function blocked(
 ): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (perMinute === null) {
-    // Of one or two SKUs all may be deferred by chance, if others were computed since the last time.
+    // One or two SKUs may all be deferred by chance, if others were computed since the last such call.
     const isChance = computed === 0 && deferred <= FEW_SKUS && (computedAt ?? 0) > (failedAt ?? Infinity);
     if (failedAt === null || isChance || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
       return { ...before, failedAt: askedAt };
-    // What was computed lately is allowed for a while at least. The first cycle, which begins here, shows for how long.
+    // The recent rate is allowed at least for a while. The first cycle, which begins here, shows for how long.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
     return {
       ...before,
@@ -222,8 +229,8 @@ function blocked(
 function passed(before: LiveCeiling, call: CeilingEvidence, capacity: number): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (blockedAt !== null)
-    // A call sent after the last failing one ends the block if it computed a SKU, even if it was under way when the
-    // block began. A block in the future is the clock's.
+    // A call sent after the last failing one ends the block if it computed a SKU, even if it was under way when
+    // the block began. A block in the future comes from a wrong clock.
     return call.computed > 0 && (call.askedAt > (failedAt ?? 0) || blockedAt > call.answeredAt)
       ? afterCycle(before, blockedAt, call.askedAt, call.answeredAt)
       : null;
@@ -232,7 +239,7 @@ function passed(before: LiveCeiling, call: CeilingEvidence, capacity: number): L
   return null;
 }
 
-/** A block from `blockedAt` to `endedAt` ends a cycle, which measures what is allowed. */
+/** Ends a cycle with its block from `blockedAt` to `endedAt`, which measures what is allowed. */
 function afterCycle(
   before: LiveCeiling,
   blockedAt: number,
@@ -244,7 +251,7 @@ function afterCycle(
   const lengthMs = Math.max(1, endedAt - cycleFrom);
   const openMs = blockedAt - cycleFrom;
   const measured = openMs > 0 ? ((first + last) / 2) * (openMs / lengthMs) : last;
-  // Not with what it had grown to: after long growth no cycle would measure that.
+  // Not compared with what it has grown to, because after long growth no cycle would measure that.
   const measuredBefore = perMinute ?? last;
   const isAlike = Math.abs(measured - measuredBefore) <= ALIKE_PART * measuredBefore;
   const confirmed = lengthMs < MIN_CYCLE_MS ? alike : Math.min(MAX_ALIKE, alike + 1);
@@ -261,22 +268,22 @@ function afterCycle(
   };
 }
 
-/** How many live SKUs may be asked for, and what asking for one takes. */
+/** How many live SKUs may be asked for, and what one of them costs. */
 export interface LiveCredit {
-  /** Infinity where no ceiling is known. */
+  /** Infinity if no ceiling is known. */
   readonly skus: number;
-  /** Milliseconds until another one may be asked for; 0 where one may now. */
+  /** Milliseconds until another one may be asked for; 0: now. */
   readonly waitMs: number;
   /**
-   * What the claim takes: `skuMs` milliseconds a SKU, out of the saved ones, at most `mostMs`; null: no ceiling is
+   * What the claim spends: `skuMs` milliseconds per SKU, of at most `mostMs` saved ones; null: no ceiling is
    * known.
    */
   readonly spend: LiveSpend | null;
 }
 
 /**
- * What may be asked for under the ceiling now: its even share, and one SKU at times while it is blocked, or while the
- * live source fails.
+ * Returns what may be asked for under the ceiling now: its even share, or an occasional single SKU while it is
+ * blocked or the live source fails.
  */
 export function liveCredit(
   {
@@ -300,7 +307,7 @@ export function liveCredit(
   if (ceiling.perMinute === null) return { skus: Infinity, waitMs: 0, spend: null };
   const skuMs = 60_000 / liveCeilingAt(ceiling, now);
   const mostMs = skuMs + (SAVED_CALLS * 60_000) / callsPerMinute;
-  // Far in the future where the database's clock was set back.
+  // It is far in the future if the database's clock was set back.
   const isAhead = creditFrom > now + skuMs + MAX_PATIENCE_MS;
   const savedMs = isAhead ? mostMs : Math.min(mostMs, now - creditFrom);
   return {
@@ -310,12 +317,12 @@ export function liveCredit(
   };
 }
 
-/** Of less a SKU nothing is given back: it is little, and in a burst might meet a limit a second. */
+/** Less than this per SKU is not given back: it is little, and a burst of it might meet a limit per second. */
 const LEAST_RETURNED_MS = 2000;
 
 /**
- * Milliseconds of credit that a call gives back: what SKUs took that were deferred when they were asked before, and are
- * again. They say nothing of the ceiling, and none of it was used for them.
+ * Returns the milliseconds of credit that a call gives back: the cost of SKUs that were deferred the last time and
+ * are again. They say nothing about the ceiling, and used none of it.
  */
 export function returnedCreditMs(spend: LiveSpend | null, deferredAgain: number): number {
   const skuMs = spend?.skuMs ?? 0;

@@ -5,18 +5,21 @@ import type { SyncSettings } from '../settings.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
 import { chooseLive, MIN_MINUTES, SHORTLIST, rateOf } from './policy.ts';
 
-/*
- * Which live SKUs a call has: how many are read to choose from, and the choice. Pure.
- */
+/* Chooses the live SKUs of a call: how many are read to choose from, and which are taken. Pure. */
 
-/** By how many seconds live refreshes may come early: where refreshes are scarce, no live slot stays empty. */
+/**
+ * Returns by how many seconds live refreshes may come early, so that no live slot stays empty while refreshes are
+ * scarce.
+ */
 export function earlyLiveSeconds({ earlyMinutes: minutes }: LivePlan): number {
   return (minutes ?? 0) * 60;
 }
 
 const CANDIDATES_EACH = 3;
 
-/** From how many live SKUs those of any call are chosen: a trial call asks for some live budgets of them. */
+/**
+ * Returns from how many live SKUs those of a call are chosen: a trial call asks for several live budgets of them.
+ */
 export function candidateOptions(settings: SyncSettings): CandidateOptions {
   return {
     perBudget: CANDIDATES_EACH * TRIAL_BUDGETS,
@@ -28,8 +31,8 @@ export function candidateOptions(settings: SyncSettings): CandidateOptions {
 }
 
 /**
- * Which SKUs of the live lane to claim for a quota of `count`, by value among the first of the `candidates`, which come
- * in order of their due times. Null where there is no refresh threshold: then the quota is claimed in that order.
+ * Chooses SKUs of the live lane to claim for a quota of `count`, by value among the first `candidates`, which come
+ * in order of their due times. Null if there is no refresh threshold: the quota is then claimed in that order.
  */
 export function chooseForQuota(
   plan: LivePlan,
@@ -37,7 +40,7 @@ export function chooseForQuota(
   count: number,
 ): string[] | null {
   if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return null;
-  // Who was drawn at random may be due as well.
+  // A SKU drawn at random may be due as well.
   const each = candidates.filter((one, at) => candidates.findIndex((other) => other.sku === one.sku) === at);
   const choice = each.slice(0, Math.max(SHORTLIST, CANDIDATES_EACH * count)).map((candidate) => ({
     sku: candidate.sku,
@@ -51,22 +54,22 @@ export function chooseForQuota(
 }
 
 /*
- * Due times were computed under an earlier refresh threshold. After a start or an outage, or while a ceiling on live
- * computations is met, more SKUs are due than can be refreshed, and in the order of due times they would be refreshed
- * almost in rotation. So while there is such a backlog, its most valuable SKUs are listed anew each minute and
+ * Due times were computed under an earlier refresh threshold. After a start or an outage, or while a ceiling on
+ * live computations is met, more SKUs are due than can be refreshed, and in the order of due times they would be
+ * refreshed almost in rotation. So during such a backlog, its most valuable SKUs are listed anew each minute and
  * refreshed before all others. Pure; all times in minutes.
  */
 
-/** What is due makes a backlog once it takes this many minutes to refresh. */
+/** Due SKUs are a backlog if refreshing them takes this many minutes. */
 const BACKLOG_MINUTES = 3;
-/** How many minutes' worth of it is listed: until the next list and as long again, should that be late. */
+/** How many minutes of refreshes are listed: until the next list, and as long again in case that is late. */
 const LISTED_MINUTES = 2;
-/** After a longer time without a live refresh the mirror was idle. */
+/** After a longer time without a live refresh, the mirror was idle. */
 const IDLE_MINUTES = 2;
-/** Minutes by which the idle time shrinks in a minute without a backlog. */
+/** Minutes by which the idle time shrinks per minute without a backlog. */
 const OVER_A_MINUTE = 0.25;
 
-/** How much is due that refreshes are wanted for, and how many of them there are a minute. */
+/** How many SKUs are due for a refresh, and how many refreshes there are per minute. */
 export interface Backlog {
   readonly due: number;
   readonly refreshesPerMinute: number;
@@ -76,25 +79,25 @@ export function isBacklog({ due, refreshesPerMinute }: Backlog): boolean {
   return due >= BACKLOG_MINUTES * refreshesPerMinute;
 }
 
-/** Whether the next minute may bring one: more is due than is refreshed in one. */
+/** Returns whether the next minute may bring a backlog: more is due than is refreshed in a minute. */
 export function isBacklogNear({ due, refreshesPerMinute }: Backlog): boolean {
   return due >= refreshesPerMinute;
 }
 
-/** How many SKUs to list. */
 export function listedSkus({ refreshesPerMinute }: Backlog): number {
   return Math.ceil(LISTED_MINUTES * refreshesPerMinute);
 }
 
-/** Times between one live refresh and the next, in the time `elapsed`. */
+/** The minutes between consecutive live refreshes, during the time `elapsed`. */
 export interface Quiet {
   readonly gaps: readonly number[];
   readonly elapsed: number;
 }
 
 /**
- * Minutes without a refresh, as far as their effects last: `idle` so far, plus each of the `gaps` between two refreshes
- * that is longer than IDLE_MINUTES. Unless there is a backlog, they wane with the `elapsed` time since the last call.
+ * Returns the minutes without a refresh, for as long as their effects last: `idle` so far, plus each of the `gaps`
+ * between two refreshes that exceeds IDLE_MINUTES. Without a backlog, they shrink with the `elapsed` time since
+ * the last call.
  */
 export function idleAfter(
   idle: number,
@@ -105,8 +108,8 @@ export function idleAfter(
 }
 
 /**
- * Minutes without a refresh after which a SKU comes first, whatever its value: the longest allowed wait `most`, and
- * twice the idle time, because after that every SKU has waited for long.
+ * Returns after how many minutes without a refresh a SKU comes first, whatever its value: the longest allowed wait
+ * `most`, plus twice the idle time, because after that every SKU has waited long.
  */
 export function overdueMinutes(most: number, idle: number): number {
   return most + 2 * idle;

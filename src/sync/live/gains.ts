@@ -9,31 +9,32 @@ import {
 } from './policy.ts';
 
 /*
- * What would keep live prices right for more of the time: more requests, a watchlist, hints. Expectations like those
- * of capacity.ts, by what is known of the rates. Pure. Times in minutes.
+ * Estimates what would keep live prices right for more of the time: more requests, a watchlist, hints. Like
+ * capacity.ts, it expects what the known rates imply. Pure. Times in minutes.
  */
 
 /**
- * A service that tells of moves (catalog.hint): of which part of them, and which part of what it tells of are moves.
+ * A service that reports moves (catalog.hint): which part of them it reports, and which part of its reports are
+ * moves.
  */
 export interface HintSource {
   readonly recall: number;
   readonly precision: number;
 }
 
-/** A part of the time, in [0, 1], that live prices are right: those of all live SKUs together. */
+/** Parts of the time, in [0, 1], for which live prices are right: those of all live SKUs together. */
 export interface Gains {
   readonly now: number;
   readonly moreRequests: number;
   /**
-   * Whether these suffice for LIVE_INTERVAL and today's do not: all live SKUs are refreshed in turn then, and no
-   * longer by gain, so that prices may be right for less of the time.
+   * Whether these suffice for LIVE_INTERVAL and today's do not: all live SKUs are then refreshed in rotation
+   * instead of by gain, so prices may be right for less of the time.
    */
   readonly moreMeetInterval: boolean;
   readonly hints: number;
   /**
-   * With this many of the live SKUs in the watchlist, at most all of them: the part of the time that their prices are
-   * right, and those of all others; null: there are no others.
+   * With this many of the live SKUs in the watchlist (at most all of them): the part of the time for which their
+   * prices are right, and those of all others; null: there are no others.
    */
   readonly watchedSkus: number;
   readonly watched: number;
@@ -41,18 +42,18 @@ export interface Gains {
 }
 
 export interface WhatIf {
-  /** More requests a minute. */
+  /** More requests per minute. */
   readonly requests: number;
   readonly hints: HintSource;
-  /** SKUs in the watchlist, and their weight; all others have the one that they have. */
+  /** SKUs in the watchlist, and their weight; all others keep theirs. */
   readonly watched: number;
   readonly weight: number;
 }
 
-/** From a hint to the refresh that it brings. */
+/** Minutes from a hint to the refresh that it causes. */
 const HINT_MINUTES = 1;
 
-/** Estimates what each of these would gain by itself; null where there are no live SKUs. */
+/** Estimates what each of these would gain by itself; null if there are no live SKUs. */
 export function gainsOf(input: CapacityInput, whatIf: WhatIf): Gains | null {
   const skus = Math.round(input.skus * input.liveShare);
   if (skus === 0) return null;
@@ -66,14 +67,14 @@ export function gainsOf(input: CapacityInput, whatIf: WhatIf): Gains | null {
     now,
     moreRequests: partRight(input, groups, more),
     moreMeetInterval: meets(more) && !meets(refreshes),
-    // Who is right too seldom to gain anything is not followed.
+    // A source that is right too seldom to gain anything is not followed.
     hints: Math.max(now, withHints(input, groups, refreshes, whatIf.hints)),
     watchedSkus,
     ...withWatched(input, groups, refreshes, { part: watchedSkus / skus, weight: whatIf.weight }),
   };
 }
 
-/** Live refreshes a minute with so many requests. */
+/** Returns the live refreshes per minute at this request rate. */
 function refreshesOf(input: CapacityInput, requestsPerMinute: number): number {
   const most = underWayOf({ ...input, requestsPerMinute })?.mostPerMinute ?? Infinity;
   return Math.min(Math.min(requestsPerMinute, most) * input.liveBudget, input.liveCeiling ?? Infinity);
@@ -95,9 +96,9 @@ function partRight(input: CapacityInput, groups: readonly RateGroup[], refreshes
 }
 
 /**
- * The part of the time that prices are right with a source of hints. A hint is followed if its refresh gains what one
- * more refresh anywhere does, which all others then lack, or if there is a refresh to spare. Moves without a hint are
- * found only by planned refreshes.
+ * Returns for what part of the time prices are right with a source of hints. A hint is followed if its refresh
+ * gains as much as one more refresh anywhere, which all others then lack, or if there is a refresh to spare. Moves
+ * without a hint are found only by planned refreshes.
  */
 function withHints(
   input: CapacityInput,
@@ -117,13 +118,13 @@ function withHints(
   return sum(groups, right) / countOf(groups);
 }
 
-/** A group's minutes between two planned refreshes, and the part of its moves that hints tell of in time. */
+/** A group's minutes between two planned refreshes, and the part of its moves that hints report in time. */
 interface Hinted {
   readonly recall: number;
   readonly wait: number;
 }
 
-/** Where all are refreshed in turn: hints have the refreshes that this leaves. */
+/** Gives hints the refreshes that are left when all SKUs are refreshed in rotation. */
 function followedInRotation(
   groups: readonly RateGroup[],
   refreshes: number,
@@ -138,8 +139,8 @@ function followedInRotation(
 }
 
 /**
- * Where refreshes are scarce: the threshold of a refresh's gain at which planned and hinted ones together take all
- * there are.
+ * Finds, when refreshes are scarce, the threshold of gain at which planned and hinted refreshes together use up
+ * all of them.
  */
 function followedByGain(
   groups: readonly RateGroup[],
@@ -177,7 +178,7 @@ function followedByGain(
   return followedAt(Math.exp(high));
 }
 
-/** With that part of each group in the watchlist. */
+/** Returns the parts with `part` of each group in the watchlist. */
 function withWatched(
   input: CapacityInput,
   groups: readonly RateGroup[],

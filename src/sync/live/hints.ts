@@ -13,69 +13,75 @@ import { faded, type Rate } from '../../store/live/rate-prior.ts';
 import { boostedMinutes, type RefreshTerms } from './policy.ts';
 
 /*
- * Hints: somebody says that a SKU has probably moved. How often a source is right is learned for each one by itself,
- * from refreshes of the SKUs that it hinted at: they find more moves than these SKUs' own rates predict, or not. A hint
- * brings a refresh forward the more, the more often its source was right and the longer its moves last, so a source
- * that knows nothing moves nothing. Pure; all times in minutes.
+ * Hints: somebody says that a SKU has probably moved. How often a source is right is learned for each one
+ * separately, from refreshes of the SKUs that it hinted at: they find more moves than these SKUs' own rates
+ * predict, or not. The more often its source was right and the longer its moves last, the more a hint brings a
+ * refresh forward, so a source that knows nothing moves nothing. Pure; all times in minutes.
  */
 
-/** How often a source is taken to be right while nothing is known of it, and how many refreshes that weighs as. */
+/** How often an unknown source is assumed to be right, and how many refreshes that assumption weighs as much as. */
 const USUAL_PRECISION = 0.3;
 const USUAL_COUNTS = 4;
-/** Below it a source brings nothing forward. */
+/** Below this, a source brings nothing forward. */
 const MIN_PRECISION = 0.02;
 const MAX_PRECISION = 0.95;
-/** No more of what a source tells of is taken to be undone. */
+/** The largest part of a source's moves that is believed to be undone. */
 const MAX_UNDONE = 0.9;
 /**
- * Cost of a refresh for a move that is undone, in gains of one for a move that lasts. The latter makes the price right
- * for the rest of the SKU's wait, half of it on average; the former makes it wrong for the whole next wait.
+ * Cost of a refresh for a move that is undone, in gains of one for a move that lasts. The latter makes the price
+ * right for the rest of the SKU's wait, half of it on average; the former makes it wrong for the whole next wait.
  */
 const COST_OF_UNDONE = 2;
-/** What does not last is back after minutes: a refresh before that would find nothing. */
+/** A move that does not last is undone within minutes: an earlier refresh would find nothing. */
 const AGAIN_MINUTES = 6;
-/** Sizes of a move that are remembered; of more, the first ones. */
+/** How many sizes of a move are remembered: the first ones. */
 const MAX_FORMER = 20;
-/** All hints at one SKU together count for no more. */
+/** The most that all hints at one SKU count for. */
 const MAX_HAZARD = 4;
 /**
- * Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it.
+ * Hints of a source that may wait for their refreshes: at first, and in addition for each refresh that has tested
+ * it.
  */
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**
- * A hinted refresh is made if it gains this part of what one more refresh anywhere gains at the end of its wait. After
- * it the SKU needs no refresh for a while, so the next one elsewhere comes sooner. A smaller part gains more if moves
- * last, and costs more if they are soon undone.
+ * A hinted refresh is made if it gains this part of what one more refresh anywhere gains at the end of its wait.
+ * The SKU then needs no refresh for a while, so the next one elsewhere comes sooner. A smaller part gains more if
+ * moves last, and costs more if they are soon undone.
  */
 const HINTED_PART = 0.85;
-/** A move that is as probably the hinted one is taken for it. */
+/** A move is taken for the hinted one from this probability on. */
 const EXPLAINED = 0.5;
 
 /**
- * How often a SKU that a source hints at has moved, beyond what the SKU's own rate predicts. The view
- * catalog.hint_sources has this in SQL, as well as hintRecall and undonePart; test/sync/hints.pg.test.ts compares them.
+ * Returns how often a SKU that a source hints at has moved, beyond what the SKU's own rate predicts. The view
+ * catalog.hint_sources contains this in SQL, as well as hintRecall and undonePart; test/sync/hints.pg.test.ts
+ * compares them.
  */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
   return Math.min(MAX_PRECISION, Math.max(0, 1 - still));
 }
 
-/** The part of all moves that a source has hinted at. */
+/** Returns the part of all moves that a source has hinted at. */
 export function hintRecall(record: HintRecord): number {
   return record.moves <= 0 ? 0 : Math.min(1, (hintPrecision(record) * record.tested) / record.moves);
 }
 
-/** A SKU that such a source hints at has moved with a probability of 1 − e^−hazard; 0: the hint says nothing. */
+/**
+ * Returns the hazard of such a source's hints: their SKU has moved with probability 1 − e^−hazard; 0: they say
+ * nothing.
+ */
 export function hintHazard(record: HintRecord): number {
   const precision = hintPrecision(record);
   return precision < MIN_PRECISION ? 0 : -Math.log1p(-precision);
 }
 
 /**
- * The part v of a source's moves that is undone before the next refresh. An undone move is recognised only if its sizes
- * moved in no other way, neither between the refresh before it and its own nor until the next one. Either holds as
- * often as moves that are not undone stay, so with n refreshes v ÷ (1 − v)² = undone × n ÷ stayed².
+ * Returns the part v of a source's moves that is undone before the next refresh. An undone move is recognised only
+ * if its sizes moved in no other way, neither between the refresh before it and its own nor until the next one.
+ * Each condition holds as often as moves that are not undone stay, so with n refreshes v ÷ (1 − v)² = undone × n ÷
+ * stayed².
  */
 export function undonePart({ followed, stayed, undone }: HintRecord): number {
   const ratio = (undone * (USUAL_COUNTS + followed)) / (USUAL_COUNTS + stayed) ** 2;
@@ -84,8 +90,8 @@ export function undonePart({ followed, stayed, undone }: HintRecord): number {
 }
 
 /**
- * The hazard by which all hints at a SKU bring its refresh forward: less than jointHazard if the moves that they tell
- * of do not last.
+ * Returns the hazard with which all hints at a SKU bring its refresh forward: less than jointHazard if their moves
+ * do not last.
  */
 export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number {
   return jointHazard(
@@ -96,15 +102,15 @@ export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number
 }
 
 /**
- * How many hints of a source may wait for their refreshes. A source that says nothing keeps FIRST_WAITING of them,
- * which test whether it still says nothing.
+ * Returns how many hints of a source may wait for their refreshes. A source that says nothing keeps FIRST_WAITING,
+ * which test whether that is still so.
  */
 export function mostWaiting(record: HintRecord): number {
   const earned = hintHazard(record) > 0 ? WAITING_A_TEST * record.tested : 0;
   return Math.floor(FIRST_WAITING + earned);
 }
 
-/** The hazard of all hints at a SKU together. */
+/** Returns the hazard of all hints at a SKU together. */
 export function jointHazard(hints: readonly Pick<WaitingHint, 'hazard'>[]): number {
   return Math.min(
     MAX_HAZARD,
@@ -113,7 +119,8 @@ export function jointHazard(hints: readonly Pick<WaitingHint, 'hazard'>[]): numb
 }
 
 /**
- * In how many minutes a SKU with hints is refreshed; null: no sooner than it is due. `minutes`: since its last refresh.
+ * Returns in how many minutes a SKU with hints is refreshed; null: no sooner than it is due. `minutes`: since its
+ * last refresh.
  */
 export function hintedMinutes(
   {
@@ -137,9 +144,9 @@ export function hintedMinutes(
 }
 
 /**
- * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability, by the SKU's own rate, that
- * nothing moved since the refresh before. Each source is measured by what the others leave unexplained, and against how
- * other refreshes go (HintBase).
+ * Returns what a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability, by the SKU's own
+ * rate, that nothing moved since the refresh before. Each source is measured by what the others leave unexplained,
+ * and against other refreshes (HintBase).
  */
 export function testHints(
   hints: readonly Pick<WaitingHint, 'source' | 'hazard'>[],
@@ -158,15 +165,15 @@ export function testHints(
   ];
 }
 
-/** Whether a move that a refresh has found is at least as probably the hinted one as one by itself. */
+/** Decides whether a move that a refresh found is at least as probably the hinted one as one by itself. */
 export function isHinted(hints: readonly Pick<WaitingHint, 'hazard'>[], unmoved: number): boolean {
   const told = -Math.expm1(-jointHazard(hints));
   return told > 0 && told >= EXPLAINED * (1 - unmoved * (1 - told));
 }
 
 /**
- * The sources that had told of a move, if they say anything and their hints explain it; else null. `former`: the prices
- * before the move, by size.
+ * Returns the sources that predicted a move, if they say anything and their hints explain it; else null. `former`:
+ * the prices before the move, by size.
  */
 export function predictedMove(
   hints: readonly WaitingHint[],
@@ -180,8 +187,8 @@ export function predictedMove(
 }
 
 /**
- * What became of a move that sources had told of: `stayed`, `undone`, or `moved on`. `moved`: the new prices of the
- * sizes that a refresh has found moved.
+ * Returns what became of a move that sources predicted: `stayed`, `undone`, or `moved on`. `moved`: the new prices
+ * of the sizes that a refresh has found moved.
  */
 export function testPrediction(
   { sources, former }: PredictedMove,
@@ -194,8 +201,8 @@ export function testPrediction(
 }
 
 /**
- * In how many minutes a SKU whose hinted move was found is refreshed again, because the move may be undone; null: no
- * sooner than it is due.
+ * Returns in how many minutes a SKU whose hinted move was found is refreshed again, because the move may be
+ * undone; null: no sooner than it is due.
  */
 export function predictionRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
@@ -208,8 +215,8 @@ export function predictionRecheckMinutes(
 }
 
 /**
- * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and
- * tests call it: the mirror has the same in SQL (storeHintTests of store/sellers/hints.ts), and
+ * Returns a source's record after refreshes that tested it, with the moves that all refreshes found meanwhile.
+ * Only bench and tests call it: the mirror does the same in SQL (storeHintTests of store/sellers/hints.ts), and
  * test/sync/hints.pg.test.ts compares them.
  */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
@@ -226,14 +233,14 @@ export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   };
 }
 
-/* What lines of manifests tell of live SKUs is a hint like any other, with bounds of its own. Pure. */
+/* Lines of manifests are hints about live SKUs like any other, with bounds of their own. Pure. */
 
 /**
- * A source that hints at a greater part of the live lines says nothing: every line has the time of the build, say.
+ * A source that hints at a larger part of the live lines says nothing: every line may have the time of the build.
  */
 const TELLING_PART = 0.5;
 
-/** How many of the SKUs that lines tell of are hinted at, at most, by source. */
+/** Returns, for each source, at how many of the SKUs in manifest lines it may hint. */
 export function mostByManifest(
   records: ManifestRecords,
   { hintable, live }: HintableLines,

@@ -3,8 +3,8 @@ import type { SyncEvent } from '../events.ts';
 
 /*
  * During an incident the partner prices the whole catalog live (partner rules 2.7: live_priced_sku_count equals
- * sku_count). Then a call yields a few prices instead of a hundred, and what the delta covers shrinks to nothing.
- * Entered and left by evidence only. Pure.
+ * sku_count). A call then returns a few prices instead of a hundred, and the delta covers next to nothing. An
+ * incident begins and ends only by evidence. Pure.
  */
 
 export type IncidentEvidence =
@@ -13,8 +13,8 @@ export type IncidentEvidence =
   /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
   | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
   /**
-   * SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, or as many as
-   * a call may have, and how many of them it answered.
+   * SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, or as many
+   * as a call may have, and how many of them were answered.
    */
   | TrialEvidence;
 
@@ -26,24 +26,24 @@ interface TrialEvidence {
 
 const ENTER_LIVE_PART = 0.9;
 const LEAVE_LIVE_PART = 0.85;
-/** Between the two parts an incident ends after this: a catalog of which most is always live has none. */
+/** An incident whose part stays between the two ends after this: a catalog that is always mostly live has none. */
 const BETWEEN_MINUTES = 360;
 /** Several calls, because a single one may have met a cluster of wrongly listed SKUs. */
 const ENTER_ASKED = 300;
 const ENTER_DEFERRED_PART = 0.5;
 const LEAVE_ANSWERED_PART = 0.75;
-/** Fewer show nothing, unless calls have no more. */
+/** Fewer show nothing, unless a call may not have more. */
 const MIN_TRIED = 3;
 
 const partLive = ({ live, skus }: { readonly live: number; readonly skus: number }): number =>
   skus > 0 ? live / skus : 0;
 
-/** Whether counts say that no more is live than at any time. */
+/** Returns whether no more SKUs count as live than usual. */
 export const isUsualCount = (counts: { readonly live: number; readonly skus: number }): boolean =>
   partLive(counts) <= LEAVE_LIVE_PART;
 
 /**
- * How many SKUs are taken for live if `announced` are. SKUs that were announced but that the last file did not list as
+ * Returns how many SKUs are taken for live if `announced` are. Announced SKUs that the last file did not list as
  * live (`miscount`) are not believed. If the file listed more, `announced` stands, because the file may have been
  * another snapshot's.
  */
@@ -51,11 +51,11 @@ export const believedLive = (announced: number, miscount: number): number =>
   Math.max(0, announced - Math.max(0, miscount));
 
 /**
- * The cause of an incident after a piece of evidence; null: no incident. `minutes` is how long it has lasted. Low
- * counts end only what counts began, because they belong to a snapshot that may be hours old; a trial call disproves
- * either cause. High counts that a trial call has `disproved` begin no incident until they have been low. Of a trial
- * call only SKUs that the catalog lists as snapshot-priced count, because live ones are deferred at any time.
- * `callSkus`: how many SKUs a call may have.
+ * Returns the cause of an incident after a piece of evidence; null: no incident. `minutes`: how long it has
+ * lasted. Low counts end only what counts began, because they belong to a snapshot that may be hours old; a trial
+ * call disproves either cause. High counts that a trial call has `disproved` begin no incident until they have
+ * been low. Only SKUs that the catalog lists as snapshot-priced count in a trial call, because live ones are
+ * deferred at any time. `callSkus`: how many SKUs a call may have.
  */
 export function judgeIncident(
   present: IncidentCause | null,
@@ -87,17 +87,19 @@ export function judgeIncident(
   }
 }
 
-/** How often a trial call is made while deferrals are the only evidence for an incident, and at most. */
+/**
+ * The interval of trial calls while deferrals are the only evidence for an incident; the shortest one otherwise.
+ */
 const TRIAL_EVERY_MS = 600_000;
-/** How often while counts are the evidence, in intervals at which they are asked for: they are to end it first. */
+/** The interval while counts are the evidence, in catalog checks, so that counts can end the incident first. */
 const TRIAL_CHECKS = 2;
-/** Size of a trial call, in live budgets of SKUs. */
+/** SKUs in a trial call, in live budgets. */
 export const TRIAL_BUDGETS = 4;
 
 /**
- * How many SKUs the next call asks for to try whether snapshot-priced SKUs are still computed live; null: no trial now.
- * An incident by counts is tried, too, because the manifest route may give no counts for days, or wrong ones. If calls
- * have no more SKUs than are computed live, a full one is all that can be tried.
+ * Returns how many SKUs the next call asks for to test whether snapshot-priced SKUs are still computed live; null:
+ * no trial now. An incident by counts is tested, too, because the manifest route may give no counts for days, or
+ * wrong ones. If a call may have no more SKUs than are computed live, a full one is all that can be tried.
  */
 export function trialSize(
   incident: Incident | null,
@@ -114,14 +116,14 @@ export function trialSize(
 }
 
 export interface TrialLimits {
-  /** Live SKUs a call, as learned. */
+  /** Live SKUs per call, as learned. */
   readonly liveBudget: number;
   readonly callSkus: number;
   /** How often the catalog's counts are asked for. */
   readonly catalogCheckMs: number;
 }
 
-/** The event of an incident that began or ended; `minutes`: how long the state before it had lasted. */
+/** Returns the event of an incident that began or ended; `minutes`: how long the state before it had lasted. */
 export function incidentEvent(
   change: { readonly from: IncidentCause | null; readonly to: IncidentCause | null },
   minutes: number,

@@ -24,13 +24,11 @@ import {
 } from './policy.ts';
 import { boostPlan, byItself } from './product-lines.ts';
 
-/*
- * What one refresh of a live SKU teaches of it, and when the next one is due. Pure.
- */
+/* What one refresh of a live SKU teaches about it, and when the next one is due. Pure. */
 
 /**
- * What a refresh of a live SKU teaches, and when the next one is due under this plan. `lineEvidence`: what its line
- * says of it.
+ * Returns what a refresh of a live SKU teaches, and when the next one is due under this plan. `lineEvidence`: what
+ * its line says about it.
  */
 export function learnRefresh(
   plan: LivePlan,
@@ -41,7 +39,7 @@ export function learnRefresh(
     const seen = { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 };
     const { sku, weight, minutes, moved } = refresh;
     const hinted = hintedBy(refresh, before);
-    // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the
+    // The first refresh has no earlier one to be compared with; what a release explains says nothing about the
     // SKU's own moves.
     const isOwn = minutes !== null && !lineEvidence.explained;
     const held = refresh.memories ?? memoriesOf(before);
@@ -71,8 +69,8 @@ export function learnRefresh(
 const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minutes: priorMinutes });
 
 /**
- * What hints at a SKU say of its refresh, and what the refresh says of them and of moves hinted at before. A move that
- * undoes a hinted one counts as explained by hints, too.
+ * Returns what hints at a SKU say about its refresh, and what the refresh says about them and about moves hinted
+ * at before. A move that undoes a hinted one also counts as explained by hints.
  */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
   const { minutes, moved } = refresh;
@@ -93,7 +91,10 @@ function hintedBy(refresh: LiveRefresh, rate: Rate) {
   };
 }
 
-/** Minutes until a SKU's next live refresh: by its worth, or LIVE_INTERVAL where there is no refresh threshold. */
+/**
+ * Returns the minutes until a SKU's next live refresh: by its worth, or LIVE_INTERVAL if there is no refresh
+ * threshold.
+ */
 export function waitMinutes(
   plan: RefreshThreshold,
   settings: SyncSettings,
@@ -106,28 +107,27 @@ export function waitMinutes(
 }
 
 /*
- * A SKU has two memories of how often it moves: a long one, which tells apart SKUs that keep their habits, and a short
- * one, which notices within hours that habits have changed. Each refresh tests both: the memory that gave its result
- * the higher probability is believed more. The belief is one gamma distribution again, so no other part needs to know
- * of two memories.
- *
- * Rates are kept as learned from `RATES_START_AS` on, and believed with what is known of all SKUs in its place
- * (`withPrior`). What a refresh teaches depends on the belief before it: in a market that is ten times as fast, a SKU
- * that has moved each time is no news, and a rate learned from slow beginnings would be too slow for days. So each
- * refresh is learned under the prior of its time. Pure; all times in minutes.
+ * A SKU has two memories of how often it moves: a long one, which distinguishes SKUs that keep their habits, and a
+ * short one, which notices within hours that habits have changed. Each refresh tests both: the memory that gave
+ * its result the higher probability is believed more. The belief is again a single gamma distribution, so no other
+ * part needs to know of two memories.
+ * Rates are stored as learned from `RATES_START_AS`, and believed with what is known of all SKUs in its place
+ * (`withPrior`). What a refresh teaches depends on the belief before it: in a market that is ten times as fast, a
+ * SKU that has moved each time is no news, and a rate learned from slow beginnings would be too slow for days. So
+ * each refresh is learned under the prior of its time. Pure; all times in minutes.
  */
 
 type Prior = Pick<RatePrior, 'minutes'>;
 
 /** Minutes of evidence that the short memory keeps. */
 const SHORT_MINUTES = 24 * 60;
-/** The part of the odds of the two memories that each further refresh leaves, and their bound (logarithms). */
+/** The part of the memories' log odds that each further refresh leaves, and the bound of the log odds. */
 const FADING = 0.97;
 const MAX_ODDS = 5;
-/** As long as both foresee alike, the long memory is believed more: it is the one that knows more. */
+/** While both predict alike, the long memory is believed more, because it knows more. */
 const ODDS_OF_LONG = 0.2;
 
-/** Both memories of a SKU of which only one rate is known. */
+/** Returns both memories of a SKU of which only one rate is known. */
 export const memoriesOf = (rate: Rate): Memories => ({
   long: rate,
   short: bounded(rate, SHORT_MINUTES),
@@ -135,8 +135,8 @@ export const memoriesOf = (rate: Rate): Memories => ({
 });
 
 /**
- * The memories after a refresh `tau` minutes after the one before that found the price changed or not; `hinted`: a
- * hint has brought it about, and explains the move. `prior`: what is believed of all SKUs.
+ * Returns the memories after a refresh, `tau` minutes after the previous one, that found the price changed or not.
+ * `hinted`: a hint caused it and explains the move. `prior`: what is believed of all SKUs.
  */
 export function learnMemories(
   { long, short, odds }: Memories,
@@ -156,8 +156,8 @@ export function learnMemories(
 }
 
 /**
- * The rate of a SKU with these memories: a gamma distribution that has, under `prior`, the mean and the variance of
- * both together. Without the prior again, as rates are kept.
+ * Returns the rate of a SKU with these memories: a gamma distribution that has, under `prior`, the mean and
+ * variance of both together. Without the prior, as rates are stored.
  */
 export function rateOfMemories({ long, short, odds }: Memories, prior: Prior): Rate {
   const [ofLong, ofShort] = [withPrior(long, prior), withPrior(short, prior)];
@@ -172,8 +172,8 @@ export function rateOfMemories({ long, short, odds }: Memories, prior: Prior): R
 }
 
 /**
- * Logarithm of the probability that a SKU has moved in `tau` minutes, or has not. Never infinite: a refresh comes a
- * moment after the one before at least.
+ * Returns the logarithm of the probability that a SKU has moved in `tau` minutes, or has not. It is finite,
+ * because refreshes are at least a moment apart.
  */
 function logProbability({ alpha, beta }: Rate, tau: number, moved: boolean): number {
   const unmoved = -alpha * Math.log1p(tau / beta);

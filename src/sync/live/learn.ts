@@ -7,15 +7,15 @@ import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
 
 /*
- * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time (ceiling.ts), and
- * whether an incident has begun or is over. What answers teach of a single SKU's rate is learned when they are applied
- * (learn-refresh.ts). Pure.
+ * What a bulk call teaches: a call's live budget, the ceiling on live computations over time (ceiling.ts), and
+ * whether an incident has begun or ended. What answers teach about a single SKU's rate is learned when they are
+ * applied (learn-refresh.ts). Pure.
  */
 
-/** State at the time a call was planned. */
+/** The state when a call was planned. */
 export interface CallContext {
   readonly plan: LivePlan;
-  /** Live SKUs a call, as learned or else as configured. */
+  /** Live SKUs per call, as learned, or else as configured. */
   readonly budget: number;
   /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
@@ -23,33 +23,33 @@ export interface CallContext {
   readonly callSkus: number;
 }
 
-/** What a call showed of the SKUs that counted as live, or of those that did not, when they were claimed. */
+/** What a call showed of the SKUs that counted as live when they were claimed, or of the others. */
 export interface AnswerCounts {
   readonly asked: number;
-  /** With a record or as not found. */
+  /** With a record, or as not found. */
   readonly answered: number;
   readonly deferred: number;
 }
 
 export interface CallEvidence {
-  /** Without those of whose deferral nothing is learned (again.ts). */
+  /** Without SKUs whose deferral teaches nothing (again.ts). */
   readonly live: AnswerCounts;
   readonly snapshot: AnswerCounts;
-  /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
+  /** In a trial call: SKUs that the catalog lists as snapshot-priced, whatever they count as. */
   readonly tried?: AnswerCounts;
   /**
-   * Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may
+   * The SKUs of `snapshot` that the catalog lists as such, if others were asked with them: an unlisted SKU may
    * always be computed live.
    */
   readonly listed?: AnswerCounts;
   /** Whether live SKUs that were deferred are deferred again no more often than others (again.ts). */
   readonly alike?: boolean;
   /**
-   * What was computed in a minute before the ceiling was lowered for SKUs that are deferred for reasons of their own;
-   * null: nothing of the kind.
+   * What was computed in a minute before the ceiling was lowered because of SKUs that are deferred for reasons of
+   * their own; null: it was not.
    */
   readonly proven?: number | null;
-  /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
+  /** When it was claimed and when its answer arrived, in epoch milliseconds of the database's clock. */
   readonly askedAt: number;
   readonly answeredAt: number;
 }
@@ -61,7 +61,7 @@ export interface CallLesson {
   readonly incidentEvent: SyncEvent | null;
 }
 
-/** All that an answered call teaches under `settings`: what to store, and the events to emit. */
+/** Returns all that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
   { plan, budget, trial, callSkus }: CallContext,
   shown: CallEvidence,
@@ -101,7 +101,7 @@ export function learn(
   };
 }
 
-/** What a call showed of the ceiling on live computations. */
+/** Returns what a call showed of the ceiling on live computations. */
 export function ceilingEvidence(
   { live, snapshot, askedAt, answeredAt, alike = false, proven = null }: CallEvidence,
   budget: number,
@@ -122,8 +122,8 @@ export function ceilingEvidence(
 }
 
 /**
- * A log line where the ceiling was measured anew and differs from before, or is none any more; a block says nothing
- * yet.
+ * Returns a log line if the ceiling was measured and differs from before, or no longer exists; a block says
+ * nothing yet.
  */
 export function ceilingEvents(before: LiveCeiling, after: LiveCeiling): SyncEvent[] {
   const isMeasured = before.blockedAt !== null && after.blockedAt === null && after.alike === 0;
@@ -137,7 +137,7 @@ export function ceilingEvents(before: LiveCeiling, after: LiveCeiling): SyncEven
   ];
 }
 
-/** The budget after a call. What is deferred for the known ceiling says nothing of it. */
+/** Returns the budget after a call. What is deferred because of the known ceiling says nothing about it. */
 function budgetAfter(
   plan: LivePlan,
   budget: number,
@@ -154,9 +154,9 @@ function budgetAfter(
 }
 
 /**
- * What a trial call's answers say for or against an incident; null: nothing. Against counts they say something only if
- * more SKUs were answered than are computed live in any call, unless no call may have more. Deferrals are weighed once
- * the call is stored (`weighDeferrals`).
+ * Returns what a trial call's answers say for or against an incident; null: nothing. They speak against counts
+ * only if more SKUs were answered than are computed live in any call, unless no call may have more. Deferrals are
+ * weighed once the call is stored (`weighDeferrals`).
  */
 function trialEvidence(
   { incident }: LivePlan,
@@ -168,7 +168,7 @@ function trialEvidence(
   return { kind: 'trial', asked: tried.asked, answered: tried.answered };
 }
 
-/** An incident's cause before and after a piece of evidence; null where nothing changes. */
+/** Returns an incident's cause before and after a piece of evidence; null if nothing changes. */
 function incidentAfter(plan: LivePlan, evidence: IncidentEvidence, callSkus: number): Lesson['incident'] {
   const from = plan.incident?.because ?? null;
   const to = judgeIncident(from, evidence, { callSkus });
@@ -179,25 +179,28 @@ function incidentMinutes({ incident, now }: LivePlan): number {
   return incident === null ? 0 : Math.round((now - incident.since) / 60_000);
 }
 
-/** What one bulk call showed of the partner's live budget (partner rule 4.1.3: five at present). */
+/** What a bulk call showed of the partner's live budget (partner rule 4.1.3: five at present). */
 export interface LiveObservation {
   /** SKUs in the call that the mirror counted as live, and how many of them were deferred. */
   readonly askedLive: number;
   readonly deferredLive: number;
-  /** SKUs deferred although the mirror had them as snapshot-priced. */
+  /** SKUs that were deferred although the mirror counted them as snapshot-priced. */
   readonly deferredOthers: number;
-  /** The most live SKUs that one call of the last minute had answered: proof of the budget, when a ceiling defers. */
+  /**
+   * The most live SKUs that one call of the last minute had answered: proves the budget when a ceiling defers
+   * SKUs.
+   */
   readonly bestRecent?: number;
 }
 
-/** Growth a clean call earns: quickly back to the configured budget, then one trial of one more in a hundred calls. */
+/** Growth for a clean call: quickly back to the configured budget, then a trial of one more every hundred calls. */
 const RECOVERY = 0.1;
 const CURIOSITY = 0.01;
 
 /**
- * The live budget of a call, learned. A call's answered SKUs show what the budget holds, and full calls without
- * deferral raise it. Calls that deferred SKUs taken for snapshot-priced teach nothing of it, because these used the
- * budget unseen.
+ * Returns the live budget of a call, as learned. A call's answered SKUs show what the budget contains, and full
+ * calls without deferrals raise it. Calls that deferred SKUs taken for snapshot-priced teach nothing about it,
+ * because these used the budget unseen.
  */
 export function learnLiveBudget(
   budget: number,

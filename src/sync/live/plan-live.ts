@@ -42,13 +42,14 @@ import { setAside } from './product-lines.ts';
 import { wholesaleRate } from './releases.ts';
 
 const SOLVE_EVERY_MS = 600_000;
-/** Until there is something to solve, and while there is a backlog. */
+/** The next run while there is nothing to solve, or a backlog. */
 const SOON_MS = 60_000;
 
 /**
- * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every
- * SKU's LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident
- * begins, everything joins the live SKUs; when it ends, what is snapshot-priced leaves them (store/live/order.ts).
+ * Solves what a live refresh must gain to be worth it (policy.ts). If the available refreshes suffice for every
+ * SKU's LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an
+ * incident begins, all SKUs join the live ones; when it ends, snapshot-priced SKUs leave them
+ * (store/live/order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
@@ -68,7 +69,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled =
     incident || plan.unsolved ? await scheduleAll(ctx, wait, { all: plan.unsolved, incident }) : 0;
-  // By what was measured, too: what is tried beyond that may not last.
+  // Also by what was measured, because what is tried beyond that may not last.
   const measured = Math.min(settings.callsPerMinute * budget, measuredCeiling(plan.ceiling));
   const longest = (perMinute: number) =>
     longestMinutes(groups, perMinute, settings, incident) ?? settings.intervals.liveMs / 60_000;
@@ -79,7 +80,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   if (late?.kind === 'ended') ctx.emit({ event: 'late-prices.ended', minutes: late.minutes });
   await storeWholesaleRate(sql, wholesaleRate(await readWholesale(sql)));
   const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
-  // Where all are refreshed in turn, each refresh is as good a sample.
+  // In rotation, each refresh is as good a sample.
   if (solved.refreshThreshold !== null)
     await drawRandomRefreshes(sql, {
       part: drawnPart(skus, refreshes, nextInMs / 60_000),
@@ -101,8 +102,8 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
 }
 
 /**
- * Lists the most valuable of what is due, where that is a backlog (choose.ts). `due`: how many SKUs there are in it,
- * 0: there is none.
+ * Lists the most valuable due SKUs if they are a backlog (choose.ts). `due`: SKUs in the backlog; 0: there is
+ * none.
  */
 async function catchUp(
   sql: Sql,
@@ -117,7 +118,7 @@ async function catchUp(
   }
   const now = { due: found.due, refreshesPerMinute };
   const backlog = isBacklog(now);
-  // While nothing was due, nobody has waited.
+  // While nothing was due, no SKU waited.
   const waited = (gap: number) => Math.min(gap, found.waiting);
   const { elapsed } = found;
   const minutes = idleAfter(found.idle, { gaps: found.gaps.map(waited), elapsed, backlog });
@@ -132,9 +133,7 @@ async function catchUp(
   };
 }
 
-/**
- * Solves the threshold; all null: SKUs are refreshed in rotation.
- */
+/** Solves the threshold; all null: SKUs are refreshed in rotation. */
 function solve(
   groups: readonly RateGroup[],
   refreshes: number,
@@ -152,8 +151,8 @@ function solve(
 }
 
 /**
- * The longest wait of any SKU: three rounds or, in an incident, METADATA_INTERVAL if that is longer; null: SKUs are
- * refreshed in rotation.
+ * Returns the longest wait of any SKU: three rounds or, in an incident, METADATA_INTERVAL if that is longer; null:
+ * SKUs are refreshed in rotation.
  */
 function longestMinutes(
   groups: readonly RateGroup[],
@@ -171,8 +170,8 @@ function longestMinutes(
 const AT_ONCE = 10_000;
 
 /**
- * Schedules SKUs in the order of live refreshes, each as long after its last refresh as `waitMinutes` says: with `all`
- * those that are scheduled too, as after a change of the plan. Returns how many.
+ * Puts SKUs in the order of live refreshes, each as long after its last refresh as `waitMinutes` says. `all`: also
+ * those that are already scheduled, after a change of the plan. Returns how many.
  */
 export async function scheduleAll(
   ctx: SyncContext,
@@ -200,13 +199,13 @@ const scheduledBy = (waitMinutes: WaitMinutes, piece: readonly Unscheduled[]): S
     return { sku, version, ...rate, inMs: wait * 60_000 };
   });
 
-/** Longer by this factor than anybody waits now, a wait is of another time: less is how far plans differ each time. */
+/** A wait longer than today's longest by this factor is from another time; plans always differ by less. */
 const PUT_OFF = 1.5;
 const YEAR_MINUTES = 365 * 24 * 60;
 
 /**
- * Schedules anew what was put off for longer than any SKU waits now. When few live prices are computed each waits for
- * days, and without this would still do so once there are enough.
+ * Reschedules SKUs that were put off for longer than any SKU waits now. When few live prices are computed, each
+ * waits for days, and otherwise would still do so once enough are.
  */
 async function bringForward({ sql }: SyncContext, waitMinutes: WaitMinutes, longest: number): Promise<void> {
   const minutes = PUT_OFF * Math.max(MIN_MINUTES, longest);
@@ -215,11 +214,14 @@ async function bringForward({ sql }: SyncContext, waitMinutes: WaitMinutes, long
   do {
     const piece = await putOffLive(sql, { minutes, limit: AT_ONCE });
     moved = piece.length === 0 ? 0 : await scheduleLive(sql, scheduledBy(waitMinutes, piece));
-    // What somebody else has touched meanwhile is left to the next plan.
+    // A SKU that somebody else has changed meanwhile is left to the next plan.
   } while (moved === AT_ONCE);
 }
 
-/** After an incident: returns all SKUs that are not listed as live to the sweep, or to the turns of unlisted ones. */
+/**
+ * Returns, after an incident, all SKUs that are not listed as live to the sweep, or to the rotation of unlisted
+ * ones.
+ */
 export async function unscheduleSnapshots(ctx: SyncContext): Promise<void> {
   const next = nextRefresh(ctx.settings);
   let after: string | null = '';

@@ -2,25 +2,23 @@ import { faded, priorPart, type Rate, RATES_START_AS } from '../../store/live/ra
 import type { LiveCandidate } from '../../store/live/refresh.ts';
 
 /*
- * Which live SKU to refresh next. The delta never reports their price moves (partner rule 4.2.6), a call computes
- * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of
- * change and a weight, and refreshes are shared out so that one more refresh anywhere gains the same. Pure; all times
- * in minutes.
- *
- * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last
- * refresh or not" as a gamma distribution.
- *
- * Letters of the formulas: `tau`, minutes since the last refresh; `alpha` and `beta`, shape and minutes of the gamma
- * distribution that a rate is believed to have; `lambda` = alpha / beta, the expected moves a minute; `mu`, the
- * refresh threshold: what one more refresh a minute gains wherever it goes.
+ * Which live SKU to refresh next. The delta never reports their price moves (partner rule 4.2.6), and a call
+ * computes only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned
+ * rate of change and a weight, and refreshes are distributed so that one more anywhere gains the same. Pure; all
+ * times in minutes.
+ * The distribution follows Cho & Garcia-Molina (ACM TODS 28, 2003), with rates learned from "changed since the
+ * last refresh or not" as a gamma distribution.
+ * Symbols: `tau`, minutes since the last refresh; `alpha` and `beta`, shape and minutes of the gamma distribution
+ * that a rate is believed to have; `lambda` = alpha / beta, the expected moves per minute; `mu`, the refresh
+ * threshold: what one more refresh per minute gains anywhere.
  */
 
-/** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
+/** Evidence is bounded, so that a SKU whose rate of change has shifted is learned anew. */
 const MAX_SHAPE = 20;
 const MAX_MEMORY_MINUTES = 3 * 24 * 60;
 /**
- * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know,
- * and it would fade on and on (store/live/rate-prior.ts).
+ * No SKU is believed to move less often than this: once in 300 days. Three days of memory cannot show less, and
+ * the belief would fade on and on (store/live/rate-prior.ts).
  */
 const MIN_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
@@ -30,23 +28,24 @@ export const MAX_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;
 /**
- * Part of the refreshes that the schedule spends; the rest absorbs what comes late. Where releases take a part of
- * them, this much is left.
+ * Part of the refreshes that the schedule spends; the rest absorbs late ones. Even if releases take some, at least
+ * MIN_SPENT_PART is left.
  */
 export const SPENT_PART = 0.97;
 const MIN_SPENT_PART = 0.8;
 
-/** Nothing known: a change in two hours and a half, perhaps. */
+/** The belief if nothing is known: about one change in two and a half hours. */
 export const PRIOR: Rate = RATES_START_AS;
 
 /**
- * The belief after a refresh `tau` minutes after the one before, which found the price changed or not. Not bounded yet.
+ * Returns the belief after a refresh, `tau` minutes after the previous one, that found the price changed or not.
+ * Not bounded yet.
  */
 export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   if (tau <= 0) return rate;
   const { alpha, beta } = rate;
   if (!changed) return { ...rate, beta: beta + tau };
-  // The mixture that "at least one change" leaves is matched by a gamma of the same mean and variance.
+  // The mixture that results from "at least one change" is approximated by a gamma with its mean and variance.
   const r = Math.log1p(tau / beta);
   const seen = -Math.expm1(-alpha * r);
   const mean = ((alpha / beta) * -Math.expm1(-(alpha + 1) * r)) / seen;
@@ -57,7 +56,7 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
 }
 
 /**
- * The belief after a refresh that a hint has brought about `tau` minutes after the one before, and that found the
+ * Returns the belief after a refresh that a hint caused, `tau` minutes after the previous one, and that found the
  * hinted move: the move came at the end of these minutes. If such moves taught nothing, a SKU whose moves are all
  * hinted at would be believed to rest, and to be worth every hint.
  */
@@ -65,13 +64,13 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
   return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
 }
 
-/** Sizes of refreshes that found a move, as far as they are remembered: what a SKU's moves are like may change. */
+/** The most sizes, of refreshes that found a move, that are remembered: the nature of a SKU's moves may change. */
 const MAX_SIZES = 300;
 
 /**
- * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one before
- * that found `moved` of `held` sizes changed. A longer time may have seen several moves at once, so only what one of
- * them would have moved at the believed rate is counted.
+ * Returns the sizes of refreshes that found a move, and how many of them moved, after a refresh, `tau` minutes
+ * after the previous one, that found `moved` of `held` sizes changed. A longer time may contain several moves, so
+ * only what one of them would have moved at the believed rate counts.
  */
 export function learnMovedSizes(
   before: { readonly seen: number; readonly moved: number },
@@ -89,8 +88,8 @@ export function learnMovedSizes(
 }
 
 /**
- * A rate without the evidence of more than so many minutes, or of more than twenty moves; and without as much of what
- * it was learned from on.
+ * Returns a rate without the evidence beyond these minutes, or beyond twenty moves; the prior's part shrinks as
+ * much.
  */
 export function bounded(rate: Rate, minutes = MAX_MEMORY_MINUTES): Rate {
   const { alpha, beta } = rate;
@@ -103,16 +102,16 @@ export function bounded(rate: Rate, minutes = MAX_MEMORY_MINUTES): Rate {
 }
 
 /**
- * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` refreshes of the last
- * `minutes` found a price moved.
+ * Returns what a SKU's past says about its rate when nothing else is known, for example when it turns live:
+ * `moves` refreshes of the last `minutes` found a price moved.
  */
 export function rateFromPast(moves: number, minutes: number): Rate {
   return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
 }
 
 /**
- * Expected gain of a refresh now, weighted: candidates are ranked by it. `tau`: minutes since the last refresh. `gain`
- * of store/live/order.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ * Returns the weighted gain expected of a refresh now, by which candidates are ranked. `tau`: minutes since the
+ * last refresh. `gain` of store/live/order.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
  */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -122,9 +121,9 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
   return weight * (beta * spread - tau * Math.exp(-alpha * r));
 }
 
-/** By what refreshes are shared out. */
+/** The terms by which refreshes are distributed. */
 export interface RefreshTerms {
-  /** What one more refresh a minute gains wherever it goes. */
+  /** What one more refresh per minute gains anywhere. */
   readonly refreshThreshold: number;
   /** The longest wait between two refreshes of a SKU. */
   readonly maxIntervalMinutes: number;
@@ -135,14 +134,14 @@ interface Weighted {
   readonly rate: Rate;
 }
 
-/** A SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts). */
+/** A SKU that has also moved with probability 1 − e^−hazard, because its line does (releases.ts). */
 interface Boosted extends Weighted {
   readonly hazard: number;
 }
 
 /**
- * The value of a SKU whose last refresh was so many `minutes` ago, with its hazard: what is gained lasts until the next
- * move, or the longest wait. Also in `gain` of store/live/order.ts.
+ * Returns the value of a SKU with a hazard whose last refresh was `minutes` ago: a gain lasts until the next move,
+ * or the longest wait. Also in `gain` of store/live/order.ts.
  */
 export function boostedValue(
   { weight, rate, hazard, minutes }: Boosted & { readonly minutes: number },
@@ -153,13 +152,13 @@ export function boostedValue(
   return (weight * (1 - Math.exp(-moves) * (1 + moves))) / (lambda + 1 / maxIntervalMinutes);
 }
 
-/** How many minutes after its last refresh that value is what one more refresh anywhere gains. */
+/** Returns how many minutes after its last refresh that value equals the gain of one more refresh anywhere. */
 export function boostedMinutes(
   { weight, rate, hazard }: Boosted,
   { refreshThreshold: mu, maxIntervalMinutes: most }: RefreshTerms,
 ): number {
   const lambda = rate.alpha / rate.beta;
-  // At the end of the wait that nextRefreshMinutes gives a refresh is worth half the threshold.
+  // At the end of the wait that nextRefreshMinutes returns, a refresh is worth half the threshold.
   const wanted = ((mu / 2) * (lambda + 1 / most)) / weight;
   if (wanted >= 1) return most;
   let [low, high] = [0, 50];
@@ -173,39 +172,36 @@ export function boostedMinutes(
 
 /**
  * Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the
- * least number of them a day.
+ * smallest number of them per day.
  */
 const DRAWN_PART = 0.005;
 const MIN_DRAWN_A_DAY = 50;
 
-/**
- * With which probability each of the live SKUs is drawn for the next `minutes`, in which there are so many
- * `refreshes` a minute.
- */
+/** Returns the probability with which each live SKU is drawn for the next `minutes`, at `refreshes` per minute. */
 export function drawnPart(skus: number, refreshes: number, minutes: number): number {
   const drawn = minutes * Math.max(DRAWN_PART * refreshes, MIN_DRAWN_A_DAY / (24 * 60));
   return Math.min(1, drawn / Math.max(1, skus));
 }
 
-/** SKUs alike enough to be planned as one: `count` of them, changes a minute, weight. */
+/** SKUs similar enough to be planned as one: `count` of them, changes per minute, weight. */
 export interface RateGroup {
   readonly count: number;
   readonly lambda: number;
   readonly weight: number;
   /**
-   * They are refreshed every so many minutes, whatever that is worth, to keep promises of their age; null: nothing is
-   * promised of them.
+   * Minutes between refreshes that keep promises of their age, whatever these refreshes are worth; null: nothing
+   * is promised.
    */
   readonly promised?: number | null;
 }
 
-/** The longest of the waits up to `most` that promises leave a group. */
+/** Returns the longest wait up to `most` that promises allow a group. */
 export const promisedWait = ({ promised }: Pick<RateGroup, 'promised'>, most: number): number =>
   Math.min(most, promised ?? Infinity);
 
 /**
- * Refreshes a minute that a SKU is worth when one more refresh anywhere gains the threshold. A promise may ask for
- * more.
+ * Returns the refreshes per minute that a SKU is worth when one more refresh anywhere gains the threshold. A
+ * promise may require more.
  */
 function refreshesPerMinute(
   { lambda, weight }: Pick<RateGroup, 'lambda' | 'weight'>,
@@ -218,17 +214,17 @@ function refreshesPerMinute(
 /** Part of a full round by which a refresh may come early to fill an empty live slot. */
 const EARLY_ROUNDS = 0.09;
 
-/** How many minutes before its due time a SKU may be refreshed, given the minutes of a full round. */
+/** Returns how many minutes before its due time a SKU may be refreshed, given the minutes of a full round. */
 export function earlyMinutes(round: number): number {
   return Number.isFinite(round) ? EARLY_ROUNDS * round : 0;
 }
 
-/** One full round in minutes: every SKU once at `refreshes` a minute. */
+/** Returns the minutes of one full round: every SKU once at `refreshes` per minute. */
 export function roundMinutes(skus: number, refreshes: number): number {
   return skus / Math.max(refreshes, 1e-9);
 }
 
-/** The same for those of which nothing is promised that asks for more: promises take theirs of the refreshes first. */
+/** Returns the same for SKUs without a promise that requires more, after promises have taken their refreshes. */
 export function roundOf(groups: readonly RateGroup[], refreshes: number): number {
   const countOf = (some: readonly RateGroup[]) => some.reduce((sum, { count }) => sum + count, 0);
   const evenly = roundMinutes(countOf(groups), refreshes);
@@ -238,9 +234,9 @@ export function roundOf(groups: readonly RateGroup[], refreshes: number): number
 }
 
 /**
- * The threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97 % of the
- * `refreshes` a minute there are, none waiting longer than `most` minutes; `setAside` of them a minute are left to
- * others. Where even the longest allowed waits ask for more, the largest sensible `mu`.
+ * Returns the threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97
+ * % of the `refreshes` per minute, none waiting longer than `most` minutes; `setAside` of them are left to others.
+ * If even the longest allowed waits ask for more, returns the largest sensible `mu`.
  */
 export function solveThreshold(
   groups: readonly RateGroup[],
@@ -255,7 +251,7 @@ export function solveThreshold(
       const terms = { refreshThreshold, maxIntervalMinutes: promisedWait(group, most) };
       return sum + group.count * refreshesPerMinute(group, terms);
     }, 0);
-  // Bisection over the logarithm: refreshes asked for fall as the threshold rises.
+  // Bisection over the logarithm: the higher the threshold, the fewer refreshes are asked for.
   let [low, high] = [-60, 60];
   for (let step = 0; step < 60; step += 1) {
     const middle = (low + high) / 2;
@@ -265,7 +261,7 @@ export function solveThreshold(
   return Math.exp(high);
 }
 
-/** Minutes until the next refresh of a SKU. */
+/** Returns the minutes until the next refresh of a SKU. */
 export function nextRefreshMinutes({ weight, rate }: Weighted, terms: RefreshTerms): number {
   const maxIntervalMinutes = Math.max(terms.maxIntervalMinutes, MIN_MINUTES);
   return 1 / refreshesPerMinute({ weight, lambda: rate.alpha / rate.beta }, { ...terms, maxIntervalMinutes });
@@ -275,17 +271,18 @@ export interface Candidate {
   readonly sku: string;
   readonly weight: number;
   readonly rate: Rate;
-  /** Minutes since the last refresh; Infinity where there was none. */
+  /** Minutes since the last refresh; Infinity if there was none. */
   readonly tau: number;
-  /** It has moved with a probability of 1 − e^−hazard, because its line does. */
+  /** The SKU has moved with probability 1 − e^−hazard, because its line does. */
   readonly hazard?: number;
-  /** To be refreshed first, whatever it is worth. */
+  /** To be refreshed first, whatever its worth. */
   readonly random?: boolean;
 }
 
 /**
- * The `count` candidates to refresh: those drawn at random, then those beyond the longest allowed wait `most` (oldest
- * first), then by value. Callers leave out candidates refreshed within the last minute; they are left out here, too.
+ * Chooses `count` candidates to refresh: first those drawn at random, then those beyond the longest allowed wait
+ * `most` (oldest first), then by value. Callers leave out candidates refreshed within the last minute; so does
+ * this.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates
@@ -306,7 +303,7 @@ function candidateValue({ weight, rate, tau, hazard }: Candidate, most: number):
   return boostedValue({ weight, rate, minutes: tau, hazard }, { maxIntervalMinutes: most });
 }
 
-/** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
+/** Returns what is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
 export function rateOf({
   alpha,
   beta,

@@ -14,9 +14,9 @@ import {
   SAME_MINUTES,
 } from './releases.ts';
 
-/* The refreshes of one answer, weighed by their lines (releases.ts). Pure; times in minutes. */
+/* Weighs the refreshes of one answer by their lines (releases.ts). Pure; times in minutes. */
 
-/** What is known of a SKU without a line after a refresh. */
+/** Returns what is known after a refresh of a SKU without a line. */
 export const byItself = (refresh: LiveRefresh): LineEvidence => ({
   explained: false,
   againIn: null,
@@ -36,15 +36,15 @@ function ownMoves(refresh: LiveRefresh, explained: boolean): Wholesale {
 }
 
 /**
- * The terms of live refreshes if these are scarce; null if they are not, and during an incident, when lines do not
- * count.
+ * Returns the terms of live refreshes if these are scarce; null if they are not, and during an incident, when
+ * lines do not count.
  */
 export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: LivePlan): RefreshTerms | null {
   if (refreshThreshold === null || maxIntervalMinutes === null || incident !== null) return null;
   return { refreshThreshold, maxIntervalMinutes };
 }
 
-/** What lines say of refreshes by SKU, and the lines with their refreshes, in order of their ids. */
+/** Returns what lines say about refreshes, by SKU, and the lines with their refreshes, in order of their ids. */
 export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): WeighedLines {
   const lineEvidence = new Map<string, LineEvidence>();
   const lines = new Map<string, WeighedLine & { readonly now: Line }>();
@@ -73,7 +73,7 @@ export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): W
   };
 }
 
-/** A line after the refreshes of an answer, and what became of it on the way. */
+/** Returns a line after the refreshes of an answer, with its transitions on the way. */
 export function afterRefreshes(
   before: Line,
   refreshes: readonly LineRefresh[],
@@ -90,21 +90,21 @@ export function afterRefreshes(
 }
 
 /*
- * Who of a line that moves together is refreshed sooner for it (releases.ts), and what that takes. Pure; all times in
- * minutes.
+ * Which SKUs of a line that moves together are refreshed sooner because of it (releases.ts), and what that takes.
+ * Pure; all times in minutes.
  */
 
-/** SKUs of a panel: more than decide, as one or the other may be deferred. */
+/** SKUs of a panel: more than the decision needs, because some may be deferred. */
 const PANEL = 8;
-/** Where there are fewer others in the line, there is nothing to gain. */
+/** With fewer others in the line, there is nothing to gain. */
 const MIN_OTHERS = 12;
 
-/** From the beginning of a release to the move of one of its SKUs, on average. */
+/** Average time from the beginning of a release to the move of one of its SKUs. */
 const DELAY_MINUTES = 3;
-/** From the beginning of a release to the second refresh of a SKU that had not moved, at least. */
+/** Shortest time from the beginning of a release to the second refresh of a SKU that had not moved. */
 const AGAIN_MINUTES = 6;
 
-/** Early refreshes fade with this time constant; this part of them is left out of the next plan. */
+/** Early refreshes fade with this time constant; this part of them is excluded from the next plan. */
 const EARLY_MEMORY_MINUTES = 120;
 const SET_ASIDE_PART = 0.5;
 
@@ -118,8 +118,8 @@ export interface LineMember {
 }
 
 /**
- * A SKU that has moved with its line with a probability of 1 − e^−hazard, and is refreshed in so many minutes for it;
- * null: no sooner than it is due.
+ * A SKU that has moved with its line with probability 1 − e^−hazard, and the minutes until its refresh because of
+ * that; null: no sooner than it is due.
  */
 export interface Pulled {
   readonly sku: string;
@@ -136,7 +136,8 @@ interface Boosted {
 }
 
 /**
- * The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with.
+ * Returns the others of a line whose last refresh was before `since`, soonest due first when the release is
+ * considered.
  */
 function boosted(line: Line, members: readonly LineMember[], plan: RefreshTerms, now: number): Boosted[] {
   const hazard = -Math.log1p(-releasedPart(line));
@@ -150,7 +151,7 @@ function boosted(line: Line, members: readonly LineMember[], plan: RefreshTerms,
     .toSorted((a, b) => a.inMinutes - b.inMinutes || b.value - a.value);
 }
 
-/** The panel of a line that is suspected; nobody, where there are too few others to judge it by. */
+/** Returns the panel of a suspected line; empty if it has too few others to judge it by. */
 export function panelOf(
   line: Line,
   members: readonly LineMember[],
@@ -163,9 +164,9 @@ export function panelOf(
 }
 
 /**
- * The others of a line whose release is confirmed, soonest first, then by value. All of them have probably moved, also
- * those that are due sooner anyway or have long been due (`inMinutes` is null): by their hazard these get their place
- * in a backlog.
+ * Returns the others of a line whose release is confirmed, soonest first, then by value. All of them have probably
+ * moved, including those that are due sooner anyway or have long been due (`inMinutes` is null), whose hazard
+ * gives them their place in a backlog.
  */
 export function releasedMembers(
   line: Line,
@@ -181,8 +182,8 @@ export function releasedMembers(
 }
 
 /**
- * In how many minutes a SKU that has not moved although its line does is refreshed again, because it may still move.
- * Null: no sooner than otherwise, because the line does not move, or no longer.
+ * Returns in how many minutes a SKU that has not moved with its line is refreshed again, because it may still
+ * move. Null: no sooner than otherwise, because the line does not move, or no longer does.
  */
 export function releaseRecheckMinutes(
   line: Line,
@@ -199,16 +200,16 @@ export function releaseRecheckMinutes(
   return Math.max(boostedMinutes({ weight, rate, hazard }, plan), AGAIN_MINUTES - age);
 }
 
-/** Refreshes a minute that came early, as of a minute. */
+/** Refreshes per minute that came early, as of the minute `earlyAt`. */
 export type EarlyRefreshes = Pick<Releases, 'early' | 'earlyAt'>;
 
-/** Early refreshes a minute, once `pulled` more have come at `now`. */
+/** Returns the early refreshes per minute after `pulled` more at `now`. */
 export function earlyAfter({ early, earlyAt }: EarlyRefreshes, pulled: number, now: number): number {
   const faded = early * Math.exp(-Math.max(0, now - earlyAt) / EARLY_MEMORY_MINUTES);
   return faded + pulled / EARLY_MEMORY_MINUTES;
 }
 
-/** Refreshes a minute that the schedule of live refreshes leaves to releases and hints. */
+/** Returns the refreshes per minute that the schedule of live refreshes leaves to releases and hints. */
 export function setAside(refreshes: EarlyRefreshes, now: number): number {
   return SET_ASIDE_PART * earlyAfter(refreshes, 0, now);
 }

@@ -9,14 +9,12 @@ import {
   judgeIncident,
 } from './incident.ts';
 
-/*
- * What manifests and calls show of an incident is judged (live/incident.ts), and a change is stored and acted on.
- */
+/* Judges what manifests and calls show of an incident (live/incident.ts), and stores and acts on a change. */
 
 /**
- * Weighs the counts of a manifest answer that is believed (partner rules 2.7), if it has them. `miscount`: how many
- * live SKUs fewer than announced the last file had that was read. `ofFile`: this answer's own file was read and says
- * so, which no earlier trial call disproves.
+ * Weighs the counts of a believed manifest answer (partner rules 2.7), if it has them. `miscount`: how many fewer
+ * live SKUs than announced the last file contained that was read. `ofFile`: this answer's own file was read and
+ * says so, which no earlier trial call disproves.
  */
 export async function weighCounts(
   ctx: SyncContext,
@@ -31,9 +29,9 @@ export async function weighCounts(
 }
 
 /**
- * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that deferred some (`deferrals`
- * null: it deferred none). Does nothing if the call was planned in an `incident`, because such calls hardly ask for
- * more than is computed live.
+ * Weighs recent deferrals of SKUs asked as snapshot-priced, after a call that deferred some (`deferrals` null: it
+ * deferred none). Does nothing if the call was planned in an `incident`, because such calls hardly ask for more
+ * than is computed live.
  */
 export async function weighDeferrals(
   ctx: SyncContext,
@@ -42,7 +40,7 @@ export async function weighDeferrals(
 ): Promise<void> {
   if (deferrals === null || incident !== null) return;
   const evidence: IncidentEvidence = { kind: 'deferrals', ...deferrals };
-  // A few SKUs are listed wrongly at any time: those cost no round trip.
+  // A few SKUs are always listed wrongly: those cost no round trip.
   if (judgeIncident(null, evidence) !== null) await weigh(ctx, evidence);
 }
 
@@ -56,7 +54,7 @@ async function weigh(ctx: SyncContext, evidence: IncidentEvidence): Promise<void
   );
   if (change === null) return;
   await requestTask(ctx.sql, 'live-plan');
-  // The delta says which SKUs crossed, or that a fresh manifest must (0013).
+  // The delta says which SKUs changed class, or that a new manifest must (0013).
   await requestTask(ctx.sql, 'delta');
   ctx.emit(incidentEvent(change, change.minutes, evidence));
 }

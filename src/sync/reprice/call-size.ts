@@ -5,26 +5,26 @@ import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../settings.ts';
 
 /*
- * How many SKUs a bulk call may carry. The partner names a maximum (partner rule 4.1.bulk) and leaves open which calls
- * fail as a whole: because of one SKU in it (400, partner rule 7.1.400), of the size of the body (8.open), or of the
- * time that it takes (a gateway's 504). Nothing in the answer tells these apart. So the SKUs of a failed call go into
- * calls of half as many until one call with them works; and a size that fails again and again, while smaller calls
- * work, is not used again soon. Pure; stored in catalog_internal.call_size.
+ * How many SKUs a bulk call may carry. The partner names a maximum (partner rule 4.1.bulk) but not which calls
+ * fail as a whole: because of one SKU in it (400, partner rule 7.1.400), the size of the body (8.open), or the
+ * time that it takes (a gateway's 504). Nothing in the answer distinguishes these. So the SKUs of a failed call go
+ * into calls of half as many until one of these works; and a size that keeps failing while smaller calls work is
+ * not used again soon. Pure; stored in catalog_internal.call_size.
  */
 
-/** A call of which the size may have mattered. */
+/** A call whose size may have mattered. */
 export interface SizedCall {
   readonly skus: number;
   readonly failed: boolean;
-  /** Its SKUs had been in a failed call before. */
+  /** Whether its SKUs had been in a failed call before. */
   readonly hadFailed: boolean;
 }
 
-/** Full calls that must have worked before a larger size is tried, which may cost one call. */
+/** Full calls that must work before a larger size is tried, which may cost one call. */
 const PATIENCE = 40;
-/** The same where larger sizes keep failing: some six hours of calls at the usual pace. */
+/** The same if larger sizes keep failing: some six hours of calls at the usual pace. */
 const MAX_PATIENCE = PATIENCE * 2 ** 10;
-/** Nearer than this part of it, a size that fails is not narrowed down further. */
+/** The limit is not narrowed down further than to this part of the failing size. */
 const NEAR = 0.1;
 
 export const ANY_SIZE: Omit<CallSize, 'step'> = {
@@ -37,24 +37,24 @@ export const ANY_SIZE: Omit<CallSize, 'step'> = {
 };
 
 /**
- * SKUs of the next call, of `most` that are configured; after `failures` failed calls in a row a quarter as many each
- * time.
+ * Returns the SKUs of the next call, of `most` configured ones; each of the `failures` in a row leaves a quarter
+ * of them.
  */
 export function skusOfCall({ size }: Pick<CallSize, 'size'>, most: number, failures: number): number {
   return Math.max(1, Math.min(size ?? most, most) >> Math.min(2 * failures, 30));
 }
 
 /**
- * SKUs of a half-open call after `refusals` in a row: all after the first, then a quarter each time, because one SKU,
- * or their number, may be what is refused.
+ * Returns the SKUs of a half-open call after `refusals` in a row: all after the first, then a quarter each time,
+ * because one SKU, or their number, may be what is refused.
  */
 export function skusOfHalfOpen(skus: number, refusals: number): number {
   return Math.max(1, Math.ceil(skus / 4 ** Math.min(15, Math.max(0, refusals - 1))));
 }
 
 /**
- * The size after a call; null where it taught nothing. Of calls that failed only those count that were sent while
- * others worked: in an outage no size works.
+ * Returns the size after a call; null if it taught nothing. Failed calls count only if they were sent while others
+ * worked: in an outage no size works.
  */
 export function sizeAfter(before: CallSize, most: number, call: SizedCall): CallSize | null {
   const { skus, failed, hadFailed } = call;
@@ -65,7 +65,7 @@ export function sizeAfter(before: CallSize, most: number, call: SizedCall): Call
 function afterFailure(before: CallSize, skus: number, hadFailed: boolean): CallSize | null {
   if (skus <= 1) return null;
   const { size, suspected, failing, proven, patience } = before;
-  // One of the SKUs may be the cause: at the first failure, after as many SKUs have worked since, or in a part of a
+  // One of the SKUs may be the cause: at the first failure, after as many SKUs have worked since, or in part of a
   // failed call.
   if (suspected === null || skus <= proven || (hadFailed && skus !== suspected))
     return { ...before, suspected: skus, proven: Math.min(proven, skus - 1) };
@@ -102,7 +102,7 @@ function afterSuccess(before: CallSize, most: number, skus: number): CallSize | 
   return same ? null : after;
 }
 
-/** A trial: one failure at its size is enough to end it. */
+/** Starts a trial: a single failure at its size ends it. */
 function tryLarger(before: CallSize, most: number): CallSize {
   const { failing, proven } = before;
   const isNear = failing === null || failing - proven <= Math.max(1, NEAR * failing);
@@ -110,21 +110,21 @@ function tryLarger(before: CallSize, most: number): CallSize {
   return { ...before, size, failing: isNear ? null : failing, suspected: size, worked: 0 };
 }
 
-/** An outage is over as suddenly as it began; what the partner has against the requests, somebody has to change. */
+/** An outage ends as suddenly as it began; a rejection lasts until somebody changes something. */
 export const OUTAGE_PAUSE_MAX_MS = 300_000;
 const PAUSE_MAX_MS = 1_800_000;
 
-/** What failed: the call at the partner, or Postgres does not take its answer. */
+/** What failed: the call at the partner, or storing its answer in Postgres. */
 export type FailedKind = PartnerErrorKind | 'not-stored';
 
-/** Whether something has to be changed before such calls work, in contrast to an outage. */
+/** Returns whether something has to be changed before such calls work, unlike in an outage. */
 export function isRejection(kind: FailedKind): boolean {
   return !OUTAGE_KINDS.some((outage) => outage === kind);
 }
 
 /**
- * Milliseconds for which calls pause after the `times`-th failure in a row that is a reason to. What an outage before
- * it has made of that number is none to wait for as long as after so many rejections.
+ * Returns the milliseconds for which calls pause after the `times`-th failure in a row that causes a pause.
+ * `others` of these belong to an outage, so they do not count towards the longer pause of rejections.
  */
 function pauseAfter(kind: FailedKind, times: number, others: number, errorMs: number): number {
   const after = (failed: number, mostMs: number) =>
@@ -133,24 +133,24 @@ function pauseAfter(kind: FailedKind, times: number, others: number, errorMs: nu
   return isRejection(kind) ? Math.max(asOutageMs, after(times - others, PAUSE_MAX_MS)) : asOutageMs;
 }
 
-/** A bulk call that failed as a whole, and not because requests are refused. */
+/** A bulk call that failed as a whole, but was not refused. */
 export interface Failed {
   readonly kind: FailedKind;
   readonly skus: number;
   /** Failed calls immediately before it. */
   readonly failures: number;
-  /** How many of these were rejected. */
+  /** How many of these were rejections. */
   readonly rejections: number;
-  /** Its SKUs had been in a failed call before. */
+  /** Whether its SKUs had been in a failed call before. */
   readonly hadFailed: boolean;
 }
 
 /**
- * What follows from a failed call. While few calls have failed in a row, its SKUs are suspected: they share calls of
- * half as many, or a SKU that had the call to itself is blamed. The FAILURES_BEFORE_PAUSE-th failure in a row pauses
- * all calls and blames no SKU, because it may be an outage's; further failures teach nothing of SKUs and sizes, either.
- * A wrong body key pauses at once. After each pause one call tries. Its SKUs are held for longer than the next pause,
- * so that no try has the SKUs of the one before.
+ * Decides what follows from a failed call. While few calls have failed in a row, its SKUs are suspected: they
+ * share calls of half as many, or a SKU that had the call to itself is blamed. The FAILURES_BEFORE_PAUSE-th
+ * failure in a row pauses all calls and blames no SKU, because it may be part of an outage; nor do further
+ * failures teach anything about SKUs and sizes. A wrong body key pauses at once. After each pause one call is
+ * tried. Its SKUs are held for longer than the next pause, so that no try has the SKUs of the one before.
  */
 export function afterFailedCall(
   { kind, skus, failures, rejections, hadFailed }: Failed,

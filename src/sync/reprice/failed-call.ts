@@ -16,7 +16,7 @@ import { followOutage } from './partner-faults.ts';
 import { isOut, type IterationResult, type PlannedCall } from './plan-call.ts';
 import { blamedFrom, skuResultOf } from './reconciliation.ts';
 
-/** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
+/** Gives a claim back, as returnClaim does, and makes the next plan read the whole ledger again. */
 export async function release(
   { sql, floors }: SyncContext,
   claim: Claim,
@@ -27,7 +27,7 @@ export async function release(
   floors.reset();
 }
 
-/** A claim of so many of its SKUs, drawn at random; the others are given back. */
+/** Keeps `count` SKUs of a claim, drawn at random, and gives the others back. */
 export async function keepSome(ctx: SyncContext, claim: Claim, count: number): Promise<Claim> {
   if (count >= claim.skus.length) return claim;
   const order = claim.skus
@@ -40,10 +40,11 @@ export async function keepSome(ctx: SyncContext, claim: Claim, count: number): P
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons
- * (callRefused). After any other failure its SKUs share calls of half as many, so that a SKU that the partner cannot
- * answer is found in a few calls and waits alone, while the others go on within the pace. If several calls in a row
- * fail, their SKUs are not the cause: all calls pause, longer each time, and no SKU is blamed.
+ * Handles a call that failed as a whole, which settles nothing: its SKUs stay due. After a refusal the pacer backs
+ * off for all daemons (callRefused). After any other failure its SKUs share calls of half as many, so that a SKU
+ * that the partner cannot answer is found in a few calls and waits alone, while the others continue within the
+ * pace. If several calls in a row fail, their SKUs are not the cause: all calls pause, longer each time, and no
+ * SKU is blamed.
  */
 export async function callFailed(
   ctx: SyncContext,
@@ -61,21 +62,24 @@ export async function callFailed(
     : await returnFailedCall(ctx, claim, failure, planned);
 }
 
-/** In an outage of the live source its try says nothing of the SKU, or of other calls: the next one has another SKU. */
+/**
+ * Gives a failed try back. In an outage of the live source it says nothing about its SKU or other calls; the next
+ * one has another SKU.
+ */
 async function returnTry(ctx: SyncContext, claim: Claim, failure: WholeFailure): Promise<IterationResult> {
   await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
   ctx.emit({ event: 'bulk.failed', ...failure, skus: claim.skus.length, pausedMs: 0 });
   return { kind: 'called', skus: 0 };
 }
 
-/** Takes in how a call ended, which may show that the live source is what fails. */
+/** Notes how a call ended, which may show that the live source is what fails. */
 export async function noteCallEnd(
   ctx: SyncContext,
   { skus: asked }: Claim,
   { plan }: PlannedCall,
   { sentAt, answered }: Pick<EndedCall, 'sentAt' | 'answered'>,
 ): Promise<void> {
-  // In an incident others are computed live, too; and in an outage it is known.
+  // In an incident other SKUs are computed live, too; in an outage the failure is known already.
   if (plan.incident !== null || (isOut(plan) && !answered)) return;
   const isAway = ctx.recent.noteEnded({ asked, answered, sentAt, endedAt: ctx.clock.monotonic() });
   await followOutage(ctx, isAway ? 'begins' : null);
@@ -84,11 +88,11 @@ export async function noteCallEnd(
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
 /**
- * A call that was refused or broken off. The answer does not say whether the rate, the credential or one of the SKUs is
- * the cause. If the refusal began a back-off, because others were let through before it, the SKUs are suspected like
- * those of any failed call. The first call after the back-off has other SKUs, so a SKU that is itself refused is found
- * within a few back-offs, and delays no others. The refusal of that first call, or of calls that were under way, says
- * nothing of their SKUs.
+ * Handles a call that was refused or broken off. The answer does not say whether the rate, the credential or one
+ * of the SKUs is the cause. If the refusal began a back-off, because others were let through before it, the SKUs
+ * are suspected like those of any failed call. The first call after the back-off has other SKUs, so a SKU that is
+ * itself refused is found within a few back-offs, and delays no others. Refusals of that first call, or of calls
+ * that were under way, say nothing about their SKUs.
  */
 async function callRefused(
   ctx: SyncContext,
@@ -99,7 +103,7 @@ async function callRefused(
   const hadFailed = wanted.suspects !== undefined;
   const [first] = claim.skus;
   if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
-  // While all requests may be refused, a refusal tells nothing of suspects: other SKUs, or another route, find out
+  // While all requests may be refused, a refusal says nothing about suspects: other SKUs, or another route, go
   // first.
   if (permit.halfOpen && hadFailed)
     return await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
@@ -114,7 +118,7 @@ async function callRefused(
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
 }
 
-/** Why a call failed as a whole; `lacksPrivilege`: where Postgres does not take its answer for that. */
+/** Why a call failed as a whole. `lacksPrivilege`: Postgres rejected its answer for lack of a privilege. */
 type WholeFailure = Failure & { readonly because: FailedKind; readonly lacksPrivilege?: boolean };
 
 /** Gives the SKUs of a failed call back, as callFailed says. */
@@ -153,14 +157,15 @@ interface AloneFailure {
   readonly failure: FailedKind;
   /** Failed calls immediately before it. */
   readonly failures: number;
-  /** Its SKU had been in a failed call before, and nothing else is known that this one may have failed for. */
+  /** Whether its SKU had been in a failed call before, and no other cause of this failure is known. */
   readonly mayBlame: boolean;
 }
 
 /**
- * A SKU whose own call failed waits like one in `errors`, and shares no call until a call with it has worked. Returns
- * whether the SKU is blamed, and so waits longer: not the first time, which may be chance, and not if another call
- * failed, before it or while it was under way, and none has worked since, because that may be an outage.
+ * Makes a SKU whose own call failed wait like one in `errors`, and share no call until a call with it has worked.
+ * Returns whether the SKU is blamed, and so waits longer: not the first time, which may be chance, and not if
+ * another call failed, before it or while it was under way, and none has worked since, because that may be an
+ * outage.
  */
 async function settleAlone(
   { sql, settings, random }: SyncContext,

@@ -19,9 +19,7 @@ import type { PlannedCall } from './plan-call.ts';
 import { followChangedLines, turnedLines } from './product-lines.ts';
 import { countAnswered, type Reconciliation } from './reconciliation.ts';
 
-/**
- * Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile.
- */
+/** Attempts to store what the call showed of the ceiling. Then it is dropped, because others have shown as much. */
 const MAX_TRIES = 5;
 
 /** Learns the partner's limits from an applied answer, which took `tookMs`. */
@@ -62,14 +60,14 @@ export async function learnFrom(
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
 }
 
-/** Live SKUs that were deferred when they were asked before, and are again. */
+/** Counts live SKUs that were deferred the last time and are deferred again. */
 const deferredAgain = (skus: Claim['skus'], skuAnswers: Reconciliation['skuAnswers']): number =>
   shownOf(
     skus.filter(({ live, deferrals }) => live && deferrals > 0),
     skuAnswers,
   ).deferred;
 
-/** What the call showed of live SKUs, without deferrals of which nothing is learned. */
+/** Returns what the call showed of live SKUs, without deferrals that teach nothing. */
 function weighedLive(
   { recent, settings }: SyncContext,
   { skus }: Claim,
@@ -80,7 +78,7 @@ function weighedLive(
   const asked = skus.filter(({ live }) => live);
   const live = shownOf(asked, skuAnswers);
   const again = deferredAgain(skus, skuAnswers);
-  // What is deferred of more than the budget tells nothing of those SKUs.
+  // Deferrals of a call beyond the budget say nothing about its SKUs.
   if (trial || live.asked - again > settings.bulk.liveBudget)
     return { live: withoutOwn(live, { again, expected: false }) };
   const { expected, ...more } = recent.noteLive(asked, skuAnswers, answeredAt);
@@ -88,7 +86,7 @@ function weighedLive(
 }
 
 /**
- * Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now.
+ * Weighs a call by what is known now, because others have taught something about the ceiling since it was planned.
  */
 async function learnCeilingAgain(
   { sql, settings, emit }: SyncContext,
@@ -106,7 +104,10 @@ async function learnCeilingAgain(
   }
 }
 
-/** The asked SKUs that the catalog lists as snapshot-priced, whatever they count as: only these tell of an incident. */
+/**
+ * Returns the asked SKUs that the catalog lists as snapshot-priced, whatever they count as: only they show an
+ * incident.
+ */
 async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promise<readonly ClaimedSku[]> {
   const as = await listedAsSnapshot(
     sql,

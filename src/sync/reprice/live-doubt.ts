@@ -6,38 +6,39 @@ import type { SyncSettings } from '../settings.ts';
 import type { FailedKind } from './call-size.ts';
 
 /*
- * Whether calls fail as a whole for the live SKUs in them: a live source that hangs takes a gateway's time for the
- * whole call, and the answers of the snapshot-priced SKUs with it. A single SKU, the size of the call, or an outage of
- * everything look the same. So after two calls with live SKUs, one after the other, calls have none until one of these
- * is answered; then two live SKUs are tried, each in a call of its own, other calls being answered meanwhile. The first
- * live SKU that is answered ends the doubt. Pure; times in milliseconds of the monotonic clock.
+ * Decides whether calls fail as a whole because of their live SKUs: a live source that hangs can use up a
+ * gateway's timeout, and the answers of the call's snapshot-priced SKUs are lost with it. A single SKU, the size
+ * of the call, or a general outage look the same. So after two consecutive failed calls with live SKUs, calls have
+ * none until one of these is answered; then two live SKUs are tried, each in a call of its own, while other calls
+ * are being answered. The first live SKU that is answered ends the doubt. Pure; times in milliseconds of the
+ * monotonic clock.
  */
 
-/** Failed calls after which the next ones have no live SKU. One may be for any of its SKUs. */
+/** Failed calls after which the next ones have no live SKU. A single one may be due to any of its SKUs. */
 export const DOUBTED = 2;
 /**
- * The same for an hour after a live SKU was answered all the same: where it is for the number of live SKUs, or for
- * some of them, halving finds that, and more than so many do not fail one after the other.
+ * The same for an hour after a live SKU was answered in such a doubt: if the number of live SKUs or some of them
+ * are the cause, halving finds that before this many calls fail in a row.
  */
 const DOUBTED_AGAIN = 5;
 const AGAIN_MS = 3_600_000;
-/** Live SKUs that fail alone make it an outage: one may be the reason itself. */
+/** Live SKUs that must fail alone to make it an outage: a single one may be the cause itself. */
 const TRIED = 2;
 
 export interface LiveDoubt {
-  /** Calls with live SKUs that failed one after the other; from DOUBTED on those of a live SKU alone. */
+  /** Consecutive failed calls with live SKUs; once in doubt, only those of a live SKU alone. */
   readonly failed: number;
-  /** When the last of these ended: calls that were under way together are one. */
+  /** When the last of these ended: calls that were under way together count as one. */
   readonly endedAt: number;
-  /** When the last call with live SKUs that failed was sent. */
+  /** When the last failed call with live SKUs was sent. */
   readonly sentAt: number;
-  /** When the last answered call without live SKUs was sent, none having failed since. */
+  /** When the last answered call without live SKUs was sent; −Infinity if one has failed since. */
   readonly othersAt: number;
-  /** From how many of them on it is doubted whether the live source works. */
+  /** The number of failed calls from which the live source is in doubt. */
   readonly doubtedFrom: number;
-  /** When a live SKU was answered in such a doubt. */
+  /** When a live SKU was last answered in such a doubt. */
   readonly disprovedAt: number;
-  /** The live SKU that was the last to be tried alone. */
+  /** The last live SKU that was tried alone. */
   readonly tried: string | null;
 }
 
@@ -51,7 +52,7 @@ export const NO_DOUBT: LiveDoubt = {
   tried: null,
 };
 
-/** What calls are to carry: none of the live SKUs until such a call is answered, or one of them alone. */
+/** What calls should carry: no live SKUs until such a call is answered, or one live SKU alone. */
 export type DoubtStep = 'others' | 'try';
 
 /** How a call ended that was answered, or failed as in an outage. */
@@ -62,14 +63,14 @@ export interface EndedCall {
   readonly endedAt: number;
 }
 
-/** Whether a failure of this kind may be for what a call takes. */
+/** Returns whether a failure of this kind may be due to the call's live SKUs. */
 export function mayBeOfLive(kind: PartnerErrorKind): boolean {
   return kind !== 'no-skus-read' && OUTAGE_KINDS.includes(kind);
 }
 
 /**
- * Whether a live SKU whose own call failed in this way may have failed for the live source: since it failed before, as
- * its wait tells, no live SKU was computed. All daemons know that, while the doubt is each one's own.
+ * Returns whether a live SKU whose own call failed in this way may have failed because of the live source: no live
+ * SKU was computed during its wait since the failure before. All daemons know that, while each has its own doubt.
  */
 export function mayFailForSource(
   { live, failures }: Pick<ClaimedSku, 'live' | 'failures'>,
@@ -82,10 +83,9 @@ export function mayFailForSource(
   return computedAt === null || computedAt <= now - waitedMs;
 }
 
-/** The doubt after a call has ended. */
 export function afterEnded(before: LiveDoubt, { asked, answered, sentAt, endedAt }: EndedCall): LiveDoubt {
   if (!asked.some(({ live }) => live)) {
-    // Which calls fail for themselves is not to be told now: another one has to be answered.
+    // It is unclear which calls fail by themselves now, until another one is answered.
     return { ...before, othersAt: answered ? Math.max(before.othersAt, sentAt) : -Infinity };
   }
   if (answered) {
@@ -109,16 +109,16 @@ export function afterEnded(before: LiveDoubt, { asked, answered, sentAt, endedAt
 
 const isDoubted = (doubt: LiveDoubt): boolean => doubt.failed >= doubt.doubtedFrom;
 
-/** A call without live SKUs was answered that was sent after the last one with live SKUs that failed. */
+/** Returns whether a call without live SKUs was answered that was sent after the last failed one with live SKUs. */
 const othersWork = ({ othersAt, sentAt }: LiveDoubt): boolean => othersAt > sentAt;
 
-/** What the next calls are to carry; null: anything. */
+/** Returns what the next calls should carry; null: anything. */
 export function doubtStep(doubt: LiveDoubt): DoubtStep | null {
   if (!isDoubted(doubt)) return null;
   return othersWork(doubt) ? 'try' : 'others';
 }
 
-/** Whether the live source is what fails. */
+/** Returns whether the live source is what fails. */
 export function isLiveAway(doubt: LiveDoubt): boolean {
   return doubt.failed >= doubt.doubtedFrom + TRIED && othersWork(doubt);
 }

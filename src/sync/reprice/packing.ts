@@ -10,51 +10,52 @@ import {
   type Quota,
 } from '../../store/ledger/due.ts';
 
-/*
- * What a bulk call carries of what is due. Pure.
- */
+/* Decides which due SKUs a bulk call carries. Pure. */
 
 export interface PlanLimits {
   readonly callSkus: number;
   readonly liveBudget: number;
   readonly turns: PackingTurns;
-  /** From how many seconds before its due time a snapshot SKU may fill a slot that is free anyway. */
+  /** How many seconds before its due time a snapshot SKU may fill an otherwise free slot. */
   readonly spareSeconds: number;
-  /** Live SKUs of the lane of errors have half of the live slots. */
+  /** Whether live SKUs of the error lane get half of the live slots. */
   readonly recovering?: boolean | undefined;
 }
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
 /**
- * Part of a call's slots that promised SKUs leave to others that are due. Promises are admitted for a smaller part
- * than the rest, so they catch up.
+ * Part of a call's slots that promised SKUs leave to other due SKUs. Fewer promises are admitted than the
+ * remaining slots could keep, so they catch up.
  */
 const BESIDE_PROMISED = 0.05;
-/** Of each ODD_CALLS calls with an odd number of live slots the first ODD_FIRST give the odd one to who recovers. */
+/**
+ * Of every ODD_CALLS calls with an odd number of live slots, the first ODD_FIRST give the odd one to recovering
+ * SKUs.
+ */
 const ODD_CALLS = 7;
 const ODD_FIRST = 2;
 
 /**
- * Whose turn it is where slots are too few for all. Each turn moves on only with the calls in which it is given, and
- * live SKUs and the others have turns of their own: if turns went by a number of the call, a ceiling that gives live
- * SKUs a slot in every second call, say, would give all of these to one lane.
+ * Whose turn it is when slots are too few for all. Each turn advances only with the calls in which it is taken,
+ * and live SKUs and others have separate turns: if turns followed the call's number, a ceiling that gives live
+ * SKUs a slot in every second call, for example, would give all of these to one lane.
  */
 export interface PackingTurns {
-  /** The next call that is too small for live SKUs and others is of the others first. */
+  /** Whether the next call that is too small for live SKUs and others serves the others first. */
   readonly liveLast: boolean;
   readonly live: SideTurns;
   readonly others: SideTurns;
 }
 
 interface SideTurns {
-  /** Part of a slot by which all others have less than their part beside promised SKUs. */
+  /** Part of a slot that all others still lack of their part beside promised SKUs. */
   readonly missing: number;
-  /** The last call had a guaranteed slot for one of the lanes behind the first. */
+  /** Whether the last call had a guaranteed slot for a lane behind the first. */
   readonly favouredLast: boolean;
-  /** Whoever has waited longest for such a slot first. */
+  /** The lane that has waited longest for such a slot comes first. */
   readonly lanes: readonly Lane[];
-  /** Calls with an odd number of live slots while SKUs recover. */
+  /** Calls with an odd number of live slots while SKUs recover, modulo ODD_CALLS. */
   readonly odd: number;
 }
 
@@ -70,10 +71,10 @@ export interface PlannedBatch {
 const countOf = (due: readonly DueClass[]): number => due.reduce((sum, { count }) => sum + count, 0);
 
 /**
- * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the
- * live budget of SKUs that count as live, the rest snapshot-priced, what is promised first, then lanes in their
- * order, each with a guaranteed part, and spare slots for the sweep. Calls too small for both go to live SKUs and to
- * the others in turn. Null when nothing is due.
+ * Plans what to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at
+ * most the live budget of SKUs that count as live, the rest snapshot-priced; promised SKUs first, then lanes in
+ * their order, each with a guaranteed part, and spare slots for the sweep. Calls too small for both go to live
+ * SKUs and to the others in turn. Null if nothing is due.
  */
 export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): PlannedBatch | null {
   if (due.length === 0) return null;
@@ -90,7 +91,7 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   const slots = callSkus - liveCount;
   const { given: cheap, turns: ofOthers } = split(cheapDue, slots, turns.others);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
-  // Due, but no slot may carry it now.
+  // Something is due, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
   const quota = (lane: ClaimedLane, isLive: boolean, count = 0): Quota => ({
     lane,
@@ -121,21 +122,20 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
 }
 
 /**
- * How many seconds before its due time a SKU of the class may be claimed. SKUs that no manifest lists are in the live
- * lane without counting as live. Nobody reports their moves, whatever the catalog's state, and scarce live slots are
- * not for them: they wait for their time.
+ * Returns how many seconds before its due time a SKU of the class may be claimed. SKUs that no manifest lists are
+ * in the live lane without counting as live. Nobody reports their moves, whatever the catalog's state, and scarce
+ * live slots are not for them: they wait for their time.
  */
 export function earlyOf(early: Early, { lane, live }: LaneClass): number {
   return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];
 }
 
-/** Slots by lane, and the turns after that. */
 interface Split {
   readonly given: ReadonlyMap<ClaimedLane, number>;
   readonly turns: SideTurns;
 }
 
-/** Splits the live `slots`: where those in the lane of errors recover, half is theirs first. */
+/** Splits the live `slots`: if SKUs of the error lane recover, half goes to them first. */
 function splitLive(
   due: readonly DueClass[],
   slots: number,
@@ -158,7 +158,7 @@ function splitLive(
   };
 }
 
-/** Splits `slots` between what is promised, which comes first, and the lanes. */
+/** Splits `slots` between promised SKUs, which come first, and the lanes. */
 function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split {
   const lanes = due.filter(({ lane }) => lane !== PROMISED);
   const wanted = due.find(({ lane }) => lane === PROMISED)?.count ?? 0;
@@ -167,7 +167,7 @@ function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split
     const promised = Math.min(wanted, slots);
     return promised > 0 ? { given: new Map([[PROMISED, promised]]), turns } : share(lanes, slots, turns);
   }
-  // Where the part of others is less than a slot, it is a slot in some of the calls.
+  // If the others' part is less than a slot, they get a slot in some of the calls.
   const missing = turns.missing + slots * BESIDE_PROMISED;
   const promised = Math.min(wanted, slots - Math.min(Math.floor(missing), others, slots));
   const { given, turns: after } = share(lanes, slots - promised, turns);
@@ -181,7 +181,7 @@ function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split
 }
 
 /**
- * Splits `slots` over the lanes in their order. The lanes after the first have a guaranteed part; where that is less
+ * Splits `slots` over the lanes in their order. The lanes after the first have a guaranteed part; if that is less
  * than a slot, one slot in every second call goes to one of them, in turn.
  */
 function share(due: readonly DueClass[], slots: number, turns: SideTurns): Split {
@@ -212,9 +212,9 @@ const afterShare = (turns: SideTurns, favoured: Lane | undefined): SideTurns => 
 });
 
 /**
- * A call of SKUs that were in failed calls, and of no others: of those that may share the largest calls as many as
- * fit, the live ones within the budget. Null where none is due. Half of such a call works, and the other half is the
- * smaller suspicion.
+ * Plans a call of SKUs that were in failed calls, and no others: of those that may share the largest calls as many
+ * as fit, live ones within the budget. Null if none is due. Half of such calls work, and the other half narrow the
+ * suspicion.
  */
 export function planSuspects(
   suspects: readonly DueSuspects[],

@@ -6,18 +6,16 @@ import { beginOutage, endOutage, type OutageChange } from '../../store/live/limi
 import type { SyncEvent } from '../events.ts';
 import { answerFor, countAnswered, type Reconciliation, type SkuAnswer } from './reconciliation.ts';
 
-/*
- * Whether SKUs in errors are themselves the reason, or the partner.
- */
+/* Decides whether SKUs in errors are themselves the cause, or the partner is. */
 
 type Answers = Reconciliation['skuAnswers'];
 
-/** Calls in a row that have hardly anything but errors. */
+/** Consecutive calls with hardly anything but errors. */
 export interface ErrorRun {
   readonly calls: number;
   /** SKUs in errors that had not failed before while others were answered. */
   readonly first: number;
-  /** SKUs in errors, and answered ones, of the last calls. */
+  /** SKUs in errors, and answered ones, in the last calls. */
   readonly errors: number;
   readonly answered: number;
 }
@@ -25,14 +23,15 @@ export interface ErrorRun {
 export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
 
 /**
- * Calls work if more than this part of the last `LAST_SKUS` SKUs (or of one larger call) was answered, not in `errors`.
+ * Calls work if more than this part of the last `LAST_SKUS` SKUs (or of one larger call) was answered, not in
+ * `errors`.
  */
 const WORKING_PART = 0.1;
 const LAST_SKUS = 300;
 const RUN_CALLS = 3;
 const RUN_SKUS = 3;
 
-/** The run after an answer. An answer that only defers changes nothing. Pure. */
+/** Returns the run after an answer. An answer that only defers changes nothing. Pure. */
 export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
   const answered = countAnswered(asked, answers, 'record', 'not_found');
   const erring = asked.filter((each) => answerFor(each, answers).kind === 'error');
@@ -45,19 +44,22 @@ export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers
   return { calls: run.calls + 1, first: run.first + first, ...last };
 }
 
-/** Whether the partner is at fault: several calls in a row were nearly all errors, some of SKUs that had been well. */
+/**
+ * Returns whether the partner is at fault: several calls in a row were nearly all errors, also of SKUs that had
+ * been well.
+ */
 export function areGeneral({ calls, first }: ErrorRun): boolean {
   return calls >= RUN_CALLS && first >= RUN_SKUS;
 }
 
 /*
- * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
- * answered. None of these SKUs is the cause. They stay due as they are, and one of them is tried now and then
- * (liveCredit) until one is answered; then the most valuable SKUs come first, as after any time without refreshes
+ * An outage of the partner's live source: call after call, live SKUs are in errors while the calls' other SKUs are
+ * answered. None of these SKUs is the cause. They stay due, and one of them is tried now and then (liveCredit)
+ * until one is answered; then the most valuable SKUs come first, as after any time without refreshes
  * (live/choose.ts).
  */
 
-/** The runs of errors of the SKUs that count as live, and of the others. */
+/** The error runs of the SKUs that count as live, and of the others. */
 export interface ClassRuns {
   readonly live: ErrorRun;
   readonly others: ErrorRun;
@@ -65,12 +67,11 @@ export interface ClassRuns {
 
 export const NO_RUNS: ClassRuns = { live: NO_ERRORS, others: NO_ERRORS };
 
-/** What an answer shows of the live source. */
 export interface LiveSource {
   readonly runs: ClassRuns;
-  /** Errors of live SKUs are none of theirs. */
+  /** Whether errors of live SKUs are not their own. */
   readonly fails: boolean;
-  /** Whether an outage begins or ends with it; null: neither. */
+  /** Whether the answer begins or ends an outage; null: neither. */
   readonly change: OutageChange | null;
 }
 
@@ -79,10 +80,10 @@ const isUnreadable = (answer: SkuAnswer): boolean =>
   answer.kind === 'error' && answer.because === 'unreadable';
 
 /**
- * Judges an answer to a call that was planned in an outage since `outageSince`; null: in none. A call of the outage
- * ends it if one live SKU is answered, or if it has live SKUs and none is in errors. If nearly all other SKUs are in
- * errors, too, it is no outage of the live source. A record that the mirror cannot read counts as answered, because it
- * was computed. Pure.
+ * Judges an answer to a call that was planned in an outage since `outageSince`; null: in none. A call of the
+ * outage ends it if one live SKU is answered, or if it has live SKUs and none is in errors. If nearly all other
+ * SKUs are in errors, too, it is not an outage of the live source. A record that the mirror cannot read counts as
+ * answered, because it was computed. Pure.
  */
 export function judgeLiveSource(
   before: ClassRuns,
@@ -110,14 +111,14 @@ export function judgeLiveSource(
   return { runs: { live: run, others }, fails, change: fails ? 'begins' : null };
 }
 
-/** What an outage is stored in and told to; members of the context of sync. */
+/** The members of the context of sync with which an outage is stored and reported. */
 interface OutageTold {
   readonly sql: Sql;
   readonly floors: DueFloors;
   readonly emit: (event: SyncEvent) => void;
 }
 
-/** Stores and tells that an outage of the live source has begun or ended. */
+/** Stores and reports that an outage of the live source has begun or ended. */
 export async function followOutage(
   { sql, floors, emit }: OutageTold,
   change: OutageChange | null,

@@ -21,26 +21,26 @@ import {
   planSuspects,
 } from './packing.ts';
 
-/** What a call is to carry, and what was known when that was decided. */
+/** What a call should carry, and what was known when that was decided. */
 export interface PlannedCall extends CallContext {
   readonly kind: 'planned';
-  /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
+  /** SKUs of failed calls, or others: by lane, and live ones that were chosen by value. */
   readonly wanted: WantedSkus;
-  /** Failed calls immediately before this one, and how many of these were rejected. */
+  /** Failed calls immediately before this one, and how many of these were rejections. */
   readonly failures: number;
   readonly rejections: number;
   readonly callSize: CallSize;
-  /** One live SKU by itself, to try whether the partner's live source works. */
+  /** Whether it is a single live SKU, to test whether the partner's live source works. */
   readonly lone: boolean;
-  /** Whose turn it is in the next call by quotas; undefined: as before, because this one is none. */
+  /** The turns of the next call by quotas; undefined: unchanged, because this call is not one. */
   readonly packing?: PackingTurns;
-  /** What its live SKUs take under the ceiling on live computations; null where none is known. */
+  /** What its live SKUs cost under the ceiling on live computations; null if none is known. */
   readonly spend: LiveSpend | null;
-  /** SKUs are still to be sorted by the rules of what is in scope. */
+  /** Whether SKUs still have to be sorted by the rules of what is in scope. */
   readonly scopeMoved: boolean;
 }
 
-/** Why no call is to be made now: the pace, calls that fail, or the failure of the call itself. */
+/** Why no call is made now: the pace, calls that fail, or the failure of the call itself. */
 export type NoCallCause = PutOff | 'calls-failing' | FailedKind;
 
 /** Why there is no call, and in how many milliseconds there may be one. */
@@ -50,19 +50,19 @@ export type NoCall =
   | { readonly kind: 'linger'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: NoCallCause };
 
-/** How one iteration ended: a call was made, or there is none to make now. */
+/** How one iteration ended: a call was made, or none can be made now. */
 export type IterationResult = { readonly kind: 'called'; readonly skus: number } | NoCall;
 
 /**
- * Whose turn it is among those that share a process's calls. Each counts its own calls, because two that took turns by
- * the number of the iteration would meet in step: one has every call, and the other none for as long as that lasts.
+ * Whose turn it is among those that share a process's calls. Each counts its own calls: two that took turns by the
+ * iteration's number could fall into step, and one would get every call, and the other none, while that lasts.
  */
 export interface CallTurns {
-  /** Of lanes, and of live SKUs and others, in calls by quotas. */
+  /** Turns of lanes, and of live SKUs and others, in calls by quotas. */
   readonly packing: PackingTurns;
-  /** The last call was of a live SKU alone, to try whether the live source works. */
+  /** Whether the last call was a single live SKU, to test whether the live source works. */
   readonly triedLast: boolean;
-  /** The last call that was no such try had SKUs of failed calls. */
+  /** Whether the last other call had SKUs of failed calls. */
   readonly suspectsLast: boolean;
 }
 
@@ -72,7 +72,6 @@ export const FIRST_TURNS: CallTurns = {
   suspectsLast: false,
 };
 
-/** The turns after a call. Pure. */
 export function afterTurn(
   turns: CallTurns,
   { lone, wanted, packing = turns.packing }: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>,
@@ -84,13 +83,13 @@ export function afterTurn(
 export interface Iteration {
   readonly turns: CallTurns;
   readonly sinceLastCallMs: number;
-  /** The call is the first after a back-off: suspects would tell nothing of the account. */
+  /** Whether the call is the first after a back-off, in which suspects would say nothing about the account. */
   readonly halfOpen?: boolean;
-  /** SKUs that were deferred again and again are computed again: they have waited for long. */
+  /** Whether SKUs that were deferred again and again are computed again: they have waited long. */
   readonly recovering?: boolean;
-  /** Calls fail, maybe for their live SKUs: what is to be tried. */
+  /** What to try while calls fail, perhaps because of their live SKUs. */
   readonly doubt?: DoubtStep | null;
-  /** A live SKU is being tried by itself. */
+  /** Whether a live SKU is being tried by itself. */
   readonly loneUnderWay?: boolean;
 }
 
@@ -142,13 +141,14 @@ export function planCall(
 /** What a call carries: anything, no live SKU, or one live SKU alone. */
 type Carries = 'all' | 'others' | 'lone';
 
-/** While a live SKU is tried by itself, and nothing else is due, what is due is read again after this. */
+/** How soon due SKUs are read again while a live SKU is tried by itself and nothing else is due. */
 const LONE_POLL_MS = 1000;
 
 /**
- * What the next call may carry, the first that there is something due for. While the live source fails, or may fail,
- * its SKUs are apart from all others, so that they fail no other. None is tried before others work again; but where
- * that lasts, the others that are due may be those that fail, so live ones come first after every second failure.
+ * Returns what the next call may carry: the first of these for which something is due. While the live source
+ * fails, or may fail, live SKUs are kept apart from all others, so that they fail no other. None is tried before
+ * others work again; but if that takes long, the due others may be the ones that fail, so live SKUs come first
+ * after every second failure.
  */
 function callsInTurn(
   { livePlan: plan, pause }: CallInputs,
@@ -158,7 +158,7 @@ function callsInTurn(
   if (plan.incident !== null || (doubt === null && !isOut(plan))) return ['all'];
   const mayTry = (isOut(plan) || doubt === 'try') && credit.skus >= 1 && !loneUnderWay;
   const isLiveTurn = pause.failures === 0 || (pause.failures > DOUBTED && pause.failures % 2 === 1);
-  // A try may take all the time, or all the requests, until the next one: every second call is then for the others.
+  // A try may take all the time, or all requests, until the next one, so every second call is for the others.
   if (mayTry && pause.failures === 0 && turns.triedLast) return ['others', 'lone'];
   if (mayTry) return isLiveTurn && !halfOpen ? ['lone', 'others'] : ['others', 'lone'];
   if (isOut(plan) || loneUnderWay) return ['others'];
@@ -175,7 +175,7 @@ interface Planning {
 
 type Carried = Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone' | 'packing'>;
 
-/** A call that carries what is due of what it may; null where there is none. */
+/** Plans a call with the due SKUs among those it may carry; null if there are none. */
 function planCarrying(
   carries: Carries,
   inputs: CallInputs,
@@ -183,13 +183,13 @@ function planCarrying(
 ): Carried | Extract<NoCall, { kind: 'linger' }> | null {
   const { livePlan: plan, pause } = inputs;
   if (carries === 'lone') return planTry(inputs, early);
-  // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
+  // While no live SKU may be asked for, due ones neither delay a call nor hasten it.
   const withLive = carries === 'all' && !(isOut(plan) && credit.skus < 1);
   const limits = carries === 'others' ? { ...usual, liveBudget: 0 } : usual;
   const carried = inputs.due.filter(({ live }) => !live || withLive);
   const batch = planBatch(carried, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
-  // Every second call is of suspects: half of them work, and the others' turns go on.
+  // Every second call is for suspects: half of these calls work, and the others' turns continue.
   const isSuspectsTurn = pause.failures === 0 && !iteration.turns.suspectsLast && iteration.halfOpen !== true;
   if (suspects !== null && (batch === null || isSuspectsTurn))
     return { kind: 'planned', wanted: { suspects }, trial: false, lone: false };
@@ -200,7 +200,7 @@ function planCarrying(
   return { kind: 'planned', wanted, trial: limits.trial, lone: false, packing: batch.turns };
 }
 
-/** A call with one of the live SKUs that are due, and nothing else; null where none is due. */
+/** Plans a call with one of the due live SKUs, and nothing else; null if none is due. */
 function planTry(inputs: CallInputs, early: Early): Carried | null {
   if (!awaitsLive(inputs)) return null;
   const seconds = inputs.due.filter(({ live }) => live).map((due) => earlyOf(early, due));
@@ -212,13 +212,13 @@ function planTry(inputs: CallInputs, early: Early): Carried | null {
   };
 }
 
-/** What a call by quotas asks for: so many of each class, and where it matters which live SKUs, those by name. */
+/** Returns what a call by quotas asks for: a number of each class, and live SKUs by name if it matters which. */
 function wantedOf(
   quotas: readonly Quota[],
   { livePlan: plan, untried, candidates }: CallInputs,
   trial: boolean,
 ): WantedSkus {
-  // The ceiling is met: one live SKU that was not deferred before tries whether it still is.
+  // The ceiling is met: one live SKU that was not deferred before tests whether it still is.
   const triesCeiling = plan.ceiling.blockedAt !== null && !trial && quotas.some(({ live }) => live);
   if (untried !== null && triesCeiling)
     return { quotas: quotas.filter(({ live }) => !live), named: [untried] };
@@ -227,12 +227,12 @@ function wantedOf(
   return named === null ? { quotas } : { quotas: quotas.filter((quota) => quota !== live), named };
 }
 
-/** Whether the partner's live source fails. */
+/** Returns whether the partner's live source fails. */
 export const isOut = ({ outageSince = null }: LivePlan): boolean => outageSince !== null;
 
 const awaitsLive = ({ due, suspects }: CallInputs): boolean => [...due, ...suspects].some(({ live }) => live);
 
-/** Nothing is due, or live SKUs only, for which the ceiling on live computations has nothing left yet. */
+/** Returns when to try again if nothing is due, or only live SKUs for which the ceiling has nothing left yet. */
 function withoutCall(inputs: CallInputs, credit: LiveCredit, nextDueMs: number | null): NoCall {
   if (credit.waitMs <= 0 || !awaitsLive(inputs)) return { kind: 'idle', nextInMs: nextDueMs };
   return credit.waitMs <= MAX_CREDIT_WAIT_MS
@@ -244,8 +244,9 @@ function withoutCall(inputs: CallInputs, credit: LiveCredit, nextDueMs: number |
 const MAX_CREDIT_WAIT_MS = 1000;
 
 /**
- * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would
- * only be deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
+ * Returns how large the next call may be. During an incident it is no larger than what is computed live of it,
+ * because the rest would only be deferred, and nothing is refreshed early; now and then, a trial call tests
+ * whether it is over.
  */
 function planLimits(
   settings: SyncSettings,
@@ -273,9 +274,10 @@ function planLimits(
 const STALE_MIN_AGE_MS = 60_000;
 
 /**
- * How many seconds before its due time a SKU of each lane may be claimed. While the catalog is stale, nothing reports
- * changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10, 7.4.7); otherwise each
- * SKU waits for its time. In the live lane this is for SKUs that count as live (earlyOf).
+ * Returns how many seconds before its due time a SKU of each lane may be claimed. While the catalog is stale,
+ * nothing reports changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10,
+ * 7.4.7); otherwise each SKU waits for its time. In the live lane, this applies to SKUs that count as live
+ * (earlyOf).
  */
 export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
   const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
@@ -285,17 +287,17 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   return { ...none, live: early(settings.intervals.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
-/** How long a call that could carry much more lingers for more SKUs after the one before, at most. */
+/** The longest time after the previous call for which a call that could carry much more lingers. */
 const MAX_LINGER_MS = 4000;
-/** The wait is at most the time for this many calls: with calls to spare, saving one is not worth a delay. */
+/** It lingers for the time of this many calls at most: with calls to spare, saving one is not worth a delay. */
 const LINGER_CALLS = 8;
 /** A call filled to this part is sent without lingering. */
 const FULL_ENOUGH = 0.5;
 
 /**
- * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent or promised is
- * due, where the live budget or half of the call is filled, or where the last call was long enough ago: four seconds
- * at the usual pace, less where `callsPerMinute` is higher.
+ * Returns how many milliseconds the next call should wait for more SKUs to come due. 0 if something urgent or
+ * promised is due, if the live budget or half of the call is filled, or if the last call was long enough ago: four
+ * seconds at the usual pace, less if `callsPerMinute` is higher.
  */
 export function lingerMs(
   due: readonly DueClass[],

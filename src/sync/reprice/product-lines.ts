@@ -26,21 +26,21 @@ import {
 import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';
 
 /*
- * Lines whose SKUs move together, as a call goes on: weighed with its answer, stored with what it teaches, and where
- * one is suspected, or that is decided, its others are moved in the order of live refreshes. Every call weighs lines;
- * few of them turn one.
+ * Follows lines whose SKUs move together, call by call: they are weighed with the answer and stored with what it
+ * teaches; if one is suspected, confirmed or dismissed, its others are moved in the order of live refreshes. Every
+ * call weighs lines; few have such a transition.
  */
 
-/** Attempts to store a line that other calls keep changing; then what this call has shown of it is lost. */
+/** Attempts to store a line that other calls keep changing; after these, what this call showed of it is lost. */
 const MAX_TRIES = 5;
 
-/** A line after the refreshes of a call, to be stored, and what became of it. */
+/** A line after the refreshes of a call, to be stored, and its transitions. */
 export interface ChangedLine {
   readonly change: LineChange;
   readonly turns: readonly LineTransition[];
 }
 
-/** The lines of an answer as they are known now (`states` by id, else as they were when it was applied). */
+/** Returns the lines of an answer as they are known now (`states` by id, else as they were when it was applied). */
 export function turnedLines(
   lines: readonly WeighedLine[],
   releases: Releases,
@@ -54,7 +54,7 @@ export function turnedLines(
 }
 
 /**
- * Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was
+ * Follows lines whose state was stored, and weighs again those that other calls have changed since the answer was
  * applied.
  */
 export async function followChangedLines(
@@ -84,7 +84,7 @@ export async function followChangedLines(
   }
 }
 
-/** Moves the others of a line that has turned, and tells of each turn. */
+/** Moves the other SKUs of a line after a transition, and reports each transition. */
 async function follow(ctx: SyncContext, boost: RefreshTerms, { change, turns }: ChangedLine): Promise<void> {
   const last = turns.at(-1);
   if (last === undefined) return;
@@ -97,7 +97,7 @@ async function follow(ctx: SyncContext, boost: RefreshTerms, { change, turns }: 
     confirmed: () => releasedMembers(to, members, boost, found.now),
     dismissed: () => [],
   }[last]();
-  // Too few others to judge it by.
+  // There are too few others to judge it by.
   if (last === 'suspected' && pulled.length === 0) {
     await storeLineChanges(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
     return;
@@ -112,8 +112,8 @@ async function follow(ctx: SyncContext, boost: RefreshTerms, { change, turns }: 
 }
 
 /**
- * Those of the panel that have not been refreshed wait as if their line had never been suspected: as hints at them
- * say, or their own rate.
+ * Makes SKUs of the panel that have not been refreshed wait as if their line had never been suspected: as hints at
+ * them say, or their own rate.
  */
 const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boost: RefreshTerms) =>
   members

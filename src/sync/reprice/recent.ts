@@ -21,13 +21,13 @@ import { afterTurn, FIRST_TURNS, type Iteration, type PlannedCall } from './plan
 import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*
- * What recent answers to this process show about failing SKUs: is the SKU at fault, or the partner? In memory; a new
- * process relearns it within minutes.
+ * What this process's recent answers show about failing SKUs: is the SKU at fault, or the partner? Held in memory;
+ * a new process learns it again within minutes.
  */
 
 type Answers = Reconciliation['skuAnswers'];
 
-/** What a call's answer showed of its live SKUs. Pure. */
+/** Returns what a call's answer showed of its live SKUs. Pure. */
 function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
   const asks = (from: number, to: number): Asks => {
     const those = asked.filter(({ live, deferrals }) => live && deferrals >= from && deferrals <= to);
@@ -37,12 +37,12 @@ function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): L
   return { at, first: asks(0, 0), second: asks(1, 1), later: asks(2, Infinity) };
 }
 
-/** Answers in a row that say that fewer SKUs were read than were asked. */
+/** Consecutive answers that say that fewer SKUs were read than were asked. */
 export interface ShortRun {
-  /** How many were read, each time. */
+  /** How many were read each time. */
   readonly read: number;
   readonly answers: number;
-  /** SKUs of the first of these calls, and whether others had another number. */
+  /** SKUs of the first of these calls, and whether other calls had a different number. */
   readonly asked: number;
   readonly differ: boolean;
 }
@@ -52,8 +52,8 @@ export const NO_SHORT: ShortRun = { read: 0, answers: 0, asked: 0, differ: false
 const SHORT_ANSWERS = 3;
 
 /**
- * The run after an answer to a call of `asked` SKUs. `read`: how many of them were read, null: all. An answer to a call
- * that is no larger than what was read each time changes nothing. Pure.
+ * Returns the run after an answer to a call of `asked` SKUs. `read`: how many of them were read, null: all. An
+ * answer to a call that is no larger than what was read each time changes nothing. Pure.
  */
 export function afterShort(run: ShortRun, asked: number, read: number | null): ShortRun {
   if (read === null) return asked > run.read ? NO_SHORT : run;
@@ -62,14 +62,15 @@ export function afterShort(run: ShortRun, asked: number, read: number | null): S
 }
 
 /**
- * Whether the partner reads only a fixed number of SKUs of a call, in an order of its own: it has read as many in calls
- * of several sizes. If it passed over certain SKUs instead, a larger call would have more of both.
+ * Returns whether the partner reads only a fixed number of SKUs of a call, in an order of its own: it has read the
+ * same number in calls of different sizes. If it passed over certain SKUs instead, a larger call would have more
+ * of both.
  */
 export function readsNoMore({ answers, differ }: ShortRun): boolean {
   return answers >= SHORT_ANSWERS && differ;
 }
 
-/** Kept by each process for itself, and bounded: minutes of live asks. */
+/** Remembers recent answers, per process and bounded: minutes of live asks. */
 export class RecentAnswers {
   #asks = NOTHING_REMEMBERED;
   #errors = NO_ERRORS;
@@ -78,12 +79,12 @@ export class RecentAnswers {
   #doubt = NO_DOUBT;
   #loneUnderWay = false;
   #turns = FIRST_TURNS;
-  /** Whether the last answer has named SKUs; and whether one has since a call of which none was read. */
+  /** Whether the last answer named SKUs; and whether any did since a call of which none was read. */
   #names = false;
   #works = true;
 
   /**
-   * Takes in an answer that says how many SKUs of `asked` were read (null: all). Returns whether the partner reads no
+   * Notes an answer that says how many SKUs of `asked` were read (null: all). Returns whether the partner reads no
    * more of a call.
    */
   noteRead(asked: number, read: number | null): boolean {
@@ -92,10 +93,10 @@ export class RecentAnswers {
   }
 
   /**
-   * Takes in an answer of which the partner has read no SKU. Returns whether these SKUs are the cause, and not how they
-   * are asked: all of them have failed while others were answered, or the call had a single SKU, and the answer before
-   * named some. After a false result, both conditions fail until an answer names SKUs again; the second one fails after
-   * a true result, too.
+   * Notes an answer for which the partner has read no SKU. Returns whether these SKUs are the cause, and not how
+   * they are asked: all of them have failed while others were answered, or the call had a single SKU, and the
+   * answer before named some. After a false result, both conditions fail until an answer names SKUs again; the
+   * second one fails after a true result, too.
    */
   notePassedOver(asked: readonly ClaimedSku[]): boolean {
     const arePassedOver =
@@ -105,7 +106,7 @@ export class RecentAnswers {
     return arePassedOver;
   }
 
-  /** Takes in an answer before it is applied. Returns whether the partner is at fault for its errors. */
+  /** Notes an answer before it is applied. Returns whether the partner is at fault for its errors. */
   noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
     this.#names = asked.some((each) => answerFor(each, answers).kind !== 'error');
     this.#works ||= this.#names;
@@ -113,7 +114,7 @@ export class RecentAnswers {
     return areGeneral(this.#errors);
   }
 
-  /** Takes in an answer before it is applied. Returns what it shows of the live source (judgeLiveSource). */
+  /** Notes an answer before it is applied. Returns what it shows about the live source (judgeLiveSource). */
   noteLiveSource(
     asked: readonly ClaimedSku[],
     answers: Answers,
@@ -124,7 +125,7 @@ export class RecentAnswers {
     return shown;
   }
 
-  /** What the next call is to show of the live source, and whether a live SKU is being tried by itself. */
+  /** What the next call should show about the live source, and whether a live SKU is being tried by itself. */
   get liveDoubt(): Pick<Iteration, 'doubt' | 'loneUnderWay'> {
     return { doubt: doubtStep(this.#doubt), loneUnderWay: this.#loneUnderWay };
   }
@@ -133,7 +134,7 @@ export class RecentAnswers {
     return this.#turns;
   }
 
-  /** Takes in how a call ended. Returns whether the live source turns out to be what fails (live-doubt.ts). */
+  /** Notes how a call ended. Returns whether the live source turns out to be what fails (live-doubt.ts). */
   noteEnded(call: EndedCall): boolean {
     this.#doubt = afterEnded(this.#doubt, call);
     const isAway = isLiveAway(this.#doubt);
@@ -141,12 +142,12 @@ export class RecentAnswers {
     return isAway;
   }
 
-  /** Takes in whose turn a call was, also where nothing was left to claim for it: then another's is next. */
+  /** Notes whose turn a call was, even if nothing was left to claim for it, so that another's is next. */
   noteTurn(planned: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>): void {
     this.#turns = afterTurn(this.#turns, planned);
   }
 
-  /** Makes a planned call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
+  /** Makes a planned call. While one with a single live SKU (`lone`) is under way, no second one is planned. */
   async during<T>(
     planned: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>,
     call: () => Promise<T>,
@@ -161,13 +162,13 @@ export class RecentAnswers {
     }
   }
 
-  /** Live SKUs that had been deferred again and again are being computed again. */
+  /** Whether live SKUs that had been deferred again and again are being computed again. */
   get recovering(): boolean {
     return areRecovering(this.#asks);
   }
 
   /**
-   * Takes in what an answer that came at `at` shows about live SKUs. Returns how to treat those that it defers
+   * Notes what an answer that came at `at` shows about live SKUs. Returns how to treat those that it defers
    * (again.ts).
    */
   noteLive(

@@ -7,9 +7,9 @@ import type { SyncSettings } from '../settings.ts';
 import { type FailedKind, OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
- * What a bulk answer says about one asked SKU. `because` of an error: the partner reported it, the answer does not add
- * up, or a call with only this SKU failed as a whole, as `failure` says (`alone-in-doubt`: other calls were failing,
- * too).
+ * What a bulk answer says about one asked SKU. `because` of an error: the partner reported it, the answer does not
+ * add up, or a call with only this SKU failed as a whole, as `failure` says (`alone-in-doubt`: other calls were
+ * failing, too).
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -26,36 +26,41 @@ export interface Reconciliation {
   readonly skuAnswers: ReadonlyMap<string, SkuAnswer>;
   /** SKUs in the answer that were not asked; they change nothing. */
   readonly unexpected: number;
-  /** The partner says that it has read as many SKUs as it answers, which is fewer than were asked; else null. */
+  /**
+   * The number of SKUs that the partner says it read, if it answers as many and fewer than were asked; else null.
+   */
   readonly read: number | null;
-  /** Those are the first of the call, and hardly by chance: the call was too large for the partner. */
+  /**
+   * Whether the call was too large for the partner: it read only the first SKUs, hardly by chance, or never reads
+   * more.
+   */
   readonly cut: boolean;
 }
 
 const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };
 const UNREADABLE: SkuAnswer = { kind: 'error', because: 'unreadable' };
 
-/** The answer for a SKU; `omitted` where the answer leaves it out, or it was not asked for. Pure. */
+/** Returns the answer for a SKU; `omitted` if the answer leaves it out, or it was not asked for. Pure. */
 export const answerFor = (
   { sku }: Pick<ClaimedSku, 'sku'>,
   answers: Reconciliation['skuAnswers'],
 ): SkuAnswer => answers.get(sku) ?? OMITTED;
 
-/** How many of `asked` were answered in one of these ways. Pure. */
+/** Counts the SKUs of `asked` that were answered in one of these ways. Pure. */
 export const countAnswered = (
   asked: readonly ClaimedSku[],
   answers: Reconciliation['skuAnswers'],
   ...kinds: readonly SkuAnswer['kind'][]
 ): number => asked.filter((each) => kinds.includes(answerFor(each, answers).kind)).length;
 
-/** Unread SKUs count as cut off if they would be the last ones by chance with this probability or less. */
+/** Unread SKUs count as cut off if the probability that they are the last ones by chance is at most this. */
 const LAST_BY_CHANCE = 0.2;
 
 /**
- * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
- * input). A SKU that the answer leaves out, or names with two kinds of result, is an error of its own: it stays due. A
- * placeholder in `results` counts only if no list names its SKU. `setBack`: SKUs that have failed while others were
- * answered; if the partner passes over only these, that says nothing of the call.
+ * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up
+ * to the input). A SKU that the answer leaves out, or names with two kinds of result, is an error of its own and
+ * stays due. A placeholder in `results` counts only if no list names its SKU. `setBack`: SKUs that have failed
+ * while others were answered; if the partner passes over only these, that says nothing about the call.
  */
 export function reconcile(
   asked: readonly string[],
@@ -98,14 +103,14 @@ export function reconcile(
 
 const isOmitted = (said: SkuAnswer | undefined) => said?.kind === 'error' && said.because === 'omitted';
 
-/** The probability that `some` of `all`, drawn at random, are the last ones. */
+/** Returns the probability that `some` of `all`, drawn at random, are the last ones. */
 function chanceToBeLast(all: number, some: number): number {
   let chance = 1;
   for (let left = some; left > 0; left -= 1) chance *= left / (all - some + left);
   return chance;
 }
 
-/** How many SKUs were answered in each way, and errors by what they stand for. */
+/** Counts the SKUs that were answered in each way, and errors by cause. */
 export function tally(
   skuAnswers: Iterable<SkuAnswer>,
 ): Record<
@@ -134,39 +139,42 @@ export function tally(
 }
 
 const SKU_ERROR_MAX_MS = 6 * 3_600_000;
-/** A SKU that fails alone costs a whole call each time, so once it is blamed it waits this many times as long. */
+/** A SKU that fails alone costs a whole call each time, so once blamed it waits this many times as long. */
 const ALONE_TIMES = 60;
 
 /**
- * How often a SKU must have failed before it is blamed for the failure of a call of its own: not the first time, which
- * may be chance; nor the first times it is refused, because others may use up the limit.
+ * Returns how often a SKU must have failed before it is blamed for the failure of a call of its own: not the first
+ * time, which may be chance, nor the first times it is refused, because others may use up the limit.
  */
 export const blamedFrom = (failure: FailedKind): number => (refuses(failure) ? 3 : 1);
 
-/** Waits are lengthened by up to this part, so that SKUs do not all come back at once. */
+/** Waits are lengthened by up to this part, so that SKUs do not all come due at once. */
 const JITTER = 0.1;
-/** A SKU that is deferred each time, while others are not, waits up to this many times DEFERRED_INTERVAL. */
+/** A SKU that is always deferred while others are not waits up to this many times DEFERRED_INTERVAL. */
 const MAX_DEFERRED = 6;
 
 /** What recent answers say about the partner, beyond this SKU's own answer. */
 export interface PartnerTrend {
-  /** Nearly all SKUs asked recently are in `errors`, so no single SKU is at fault. */
+  /** Whether nearly all SKUs asked recently are in `errors`, so that no single SKU is at fault. */
   readonly generalErrors: boolean;
-  /** Live SKUs are being computed, so one that is deferred again and again is itself the reason. */
+  /** Whether live SKUs are being computed, so that one that is deferred again and again is itself the cause. */
   readonly computes: boolean;
-  /** What the answer omits was not read. */
+  /** Whether SKUs that the answer omits were not read. */
   readonly cut?: boolean;
-  /** The partner's live source fails, so no live SKU is at fault. */
+  /** Whether the partner's live source fails, so that no live SKU is at fault. */
   readonly liveFails?: boolean;
-  /** Calls suffice for all live SKUs, so one in errors is asked as often as a well one, and takes from no other. */
+  /**
+   * Whether calls suffice for all live SKUs, so that one in errors is asked as often as others, and takes from
+   * none of them.
+   */
   readonly liveSuffices?: boolean;
-  /** The ceiling on live computations was met when the call was planned. */
+  /** Whether the ceiling on live computations was met when the call was planned. */
   readonly ceilingMet?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
 
-/** The answer as it will be stored. Waits grow with each repetition, and are drawn with `random` (in [0, 1)). */
+/** Returns the answer as it will be stored. Waits grow with each repetition, and vary by `random` (in [0, 1)). */
 export function skuResultOf(
   asked: ClaimedSku,
   skuAnswer: SkuAnswer,
@@ -212,7 +220,7 @@ export function skuResultOf(
   }
 }
 
-/** How long a SKU waits that is itself the reason for its error, or may be. */
+/** Returns how long a SKU waits that is, or may be, itself the cause of its error. */
 function errorWaitMs(
   { failures, live }: ClaimedSku,
   skuAnswer: Extract<SkuAnswer, { kind: 'error' }>,
@@ -236,7 +244,7 @@ function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' 
   };
 }
 
-/** Entries of a record's size_map that say something, but no price that can be read. */
+/** Counts the entries of a record's size_map that say something, but contain no readable price. */
 export function unpriced(record: LowestRecord): number {
   return [...record.sizes.values()].filter(({ unreadable }) => unreadable).length;
 }

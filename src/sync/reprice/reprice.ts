@@ -54,17 +54,17 @@ import {
 import { followHints } from './take-hints.ts';
 import { tellApplied, tellNotSizes } from './tell.ts';
 
-/** A claim outlives the request's own timeout by this much, for the answer to be applied. */
+/** How much longer a claim lasts than the request's timeout, so that the answer can be applied. */
 const LEASE_SLACK_MS = 60_000;
-/** When others have claimed all that was planned, the ledger is read again after this. */
+/** How soon the ledger is read again after others have claimed all that was planned. */
 const OVERTAKEN_MS = 250;
 /** Pieces of pending scope changes applied before a call; about one second of work. */
 const SORTED_PIECES = 4;
 
 /**
- * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks,
- * settles the answer in one transaction, and learns from it. `onSent` is called when the request leaves: from then on
- * another call may be planned.
+ * Runs one iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs,
+ * asks, settles the answer in one transaction, and learns from it. `onSent` is called when the request leaves:
+ * from then on another call may be planned.
  */
 export async function repriceOnce(
   ctx: SyncContext,
@@ -88,7 +88,7 @@ export async function repriceOnce(
   if (acquired.kind === 'wait') return acquired;
   const { waited, permit } = acquired;
   const { halfOpen } = permit;
-  // While this call waited, others may have claimed what it had planned, and something urgent may have come.
+  // While this call waited, others may have claimed what it planned, and something urgent may have come.
   const prepare = async () => {
     const planned = waited || halfOpen ? await planFor(halfOpen) : first;
     if (planned.kind !== 'planned') return planned;
@@ -109,7 +109,7 @@ export async function repriceOnce(
   );
 }
 
-/** What is planned by, of what recent answers have shown. */
+/** Returns what planning needs to know of recent answers. */
 const recentlyShown = ({ recent }: SyncContext) => ({
   turns: recent.turns,
   recovering: recent.recovering,
@@ -117,7 +117,8 @@ const recentlyShown = ({ recent }: SyncContext) => ({
 });
 
 /**
- * The result of `work`. If it throws, gives back what was taken for it, if that can be, so that nothing waits for it.
+ * Returns the result of `work`. If it throws, tries to give back what was taken for it, so that nothing waits for
+ * it.
  */
 async function orGivingBack<T>(work: () => Promise<T>, giveBack: () => Promise<void>): Promise<T> {
   try {
@@ -128,7 +129,6 @@ async function orGivingBack<T>(work: () => Promise<T>, giveBack: () => Promise<v
   }
 }
 
-/** A call that is about to be made. */
 interface ClaimedCall {
   readonly claim: Claim;
   readonly planned: PlannedCall;
@@ -136,7 +136,7 @@ interface ClaimedCall {
   readonly span: Span;
 }
 
-/** Makes the call of a claim, as repriceOnce says. */
+/** Makes the call of a claim, as described at repriceOnce. */
 async function makeCall(
   ctx: SyncContext,
   { claim, planned, permit: first, span }: ClaimedCall,
@@ -189,11 +189,11 @@ async function makeCall(
   return { kind: 'called', skus: skus.length };
 }
 
-/** Whether others than live SKUs work is shown by no answer that has nothing but errors. */
+/** An answer of errors alone does not show whether snapshot-priced SKUs work. */
 const showsSource = ({ skus }: Claim, { skuAnswers }: Reconciliation): boolean =>
   skus.some(({ live }) => live) || countAnswered(skus, skuAnswers, 'record', 'not_found', 'deferred') > 0;
 
-/** The answer where the partner has read no SKU for what was asked (notePassedOver); else throws. */
+/** Returns an empty answer if the partner read none of the SKUs because of these (notePassedOver); else throws. */
 function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): BulkAnswer {
   const isPassedOver =
     error instanceof PartnerError && error.kind === 'no-skus-read' && recent.notePassedOver(claim.skus);
@@ -201,7 +201,10 @@ function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): Bul
   return { results: new Map(), notFound: [], deferred: [], errors: [], requested: 0 };
 }
 
-/** The reconciled answer, with what the answers before it say of how many SKUs the partner reads of a call. */
+/**
+ * Returns the reconciled answer, including whether earlier answers show that the partner reads only part of a
+ * call.
+ */
 function reconciled({ recent, emit }: SyncContext, { skus }: Claim, answer: BulkAnswer): Reconciliation {
   tellNotSizes({ emit }, answer);
   const setBack = new Set(skus.flatMap((asked) => (asked.setBack === true ? [asked.sku] : [])));
@@ -215,10 +218,10 @@ function reconciled({ recent, emit }: SyncContext, { skus }: Claim, answer: Bulk
 }
 
 /**
- * Gives back SKUs whose answer could not be stored, so that they are asked for again before the lease ends. If its
- * COMMIT was carried out after all, the claim is no longer ours and nothing is given back. Unless Postgres as a whole
- * is the cause, they share calls of half as many, because the cause may be one of them, such as a lock that somebody
- * holds on it; a single one waits as after any error.
+ * Gives back SKUs whose answer could not be stored, so that they are asked for again before the lease ends. If the
+ * COMMIT was carried out after all, the claim is no longer ours and nothing is given back. Unless Postgres as a
+ * whole is the cause, they share calls of half as many, because one of them may be the cause, such as a lock that
+ * somebody holds on it; a single one waits as after any error.
  */
 async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
   const skus = claim.skus.length;
@@ -229,8 +232,8 @@ async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): P
 }
 
 /**
- * Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are
- * given back; and of a half-open call all but some that are drawn (skusOfHalfOpen).
+ * Claims what is planned. Gives back SKUs that are out of scope, while some still have to be sorted by its rules;
+ * and for a half-open call, all but some drawn at random (skusOfHalfOpen).
  */
 async function claimPlanned(
   ctx: SyncContext,
@@ -251,8 +254,8 @@ async function claimPlanned(
 }
 
 /**
- * The permit, or a new one if it has lapsed meanwhile. A new one is given back, and the call waits, if only one of the
- * two is half-open, because the first call after a back-off is planned as such (skusOfHalfOpen).
+ * Returns the permit, or a new one if it has lapsed meanwhile. If only one of the two is half-open, the new one is
+ * given back and the call waits, because the first call after a back-off is planned as such (skusOfHalfOpen).
  */
 async function validPermit(ctx: SyncContext, permit: SentPermit, stopping: AbortSignal): Promise<Permitted> {
   if (!permit.lapsed()) return { kind: 'granted', permit };
@@ -268,8 +271,8 @@ type Permitted =
   | Extract<Acquired, { readonly kind: 'wait' }>;
 
 /**
- * Reads what a call is planned from, after what sellers have done to the watchlist and the scope meanwhile, hinted
- * at, and asked for.
+ * Reads what a call is planned from, after applying what sellers have meanwhile changed in the watchlist and the
+ * scope, hinted at, and asked for.
  */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
@@ -277,7 +280,7 @@ async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const { watchlistMoved, scopeMoved, hintsCame, refreshesCame } = inputs;
   if (!watchlistMoved && !scopeMoved && !hintsCame && !refreshesCame) return inputs;
   if (scopeMoved) await readScope(ctx.sql, { everything: false, pieces: SORTED_PIECES });
-  // What Postgres does not take of the list keeps no call from being made: maintenance fails for it, and says so.
+  // Entries of the list that Postgres rejects prevent no call: maintenance fails because of them, and says so.
   if (watchlistMoved)
     await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false }).catch(
       rejectionOrThrow,
@@ -288,7 +291,7 @@ async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   return await readCallInputs(ctx.sql, options, ctx.floors);
 }
 
-/** Applies an answer in one transaction, and reports its result. */
+/** Applies an answer in one transaction, and reports the result. */
 async function settle(
   ctx: SyncContext,
   claim: Claim,
@@ -338,8 +341,8 @@ function rejectionOrThrow(error: unknown): Rejection {
 }
 
 /**
- * An answer with rows that Postgres never takes: its SKUs are treated as those of a failed call, so that one holds up
- * no other.
+ * Describes an answer with rows that Postgres rejects: its SKUs are treated like those of a failed call, so that
+ * one delays no other.
  */
 const notStored = ({ state, by }: Rejection) =>
   ({

@@ -12,8 +12,8 @@ import type { IterationResult, Iteration } from './plan-call.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**
- * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process plan
- * already, or the process is stopping.
+ * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process were
+ * already planning, or the process is stopping.
  */
 export const SLICE_ENDS = ['idle', 'wait', 'over', 'enough', 'stopping'] as const;
 export type SliceEnd = (typeof SLICE_ENDS)[number];
@@ -25,42 +25,41 @@ export interface Slice {
 }
 
 /**
- * Calls of a process that may be under way at once: the whole account's 200 a minute at answers of 9.6 s. Each holds
- * 100 SKUs and the memory of an answer, and all of them are lost to an outage that answers nothing.
+ * Calls that a process may have under way at once: the whole account's 200 a minute at answers of 9.6 s. Each
+ * holds 100 SKUs and the memory of an answer, and an outage that answers nothing loses all of them.
  */
 export const MAX_UNDER_WAY = 32;
 
-/** How a call ended: answered and settled, failed at the partner, or with an error of another kind. */
+/** How a call ended: answered and settled, failed at the partner, or with another kind of error. */
 export type CallEnd = 'worked' | 'failed' | 'threw';
 
 /**
- * How many calls may be in flight after one ended so. failed: an outage would lose them all. threw: Postgres may not
- * store their answers.
+ * Returns how many calls may be under way after one ended like this. failed: an outage would lose them all. threw:
+ * Postgres may not store their answers.
  */
 export function mostUnderWay(last: CallEnd): number {
   return { worked: MAX_UNDER_WAY, failed: 4, threw: 1 }[last];
 }
 
 /**
- * How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout
- * at most.
+ * How long a slice plans before the next one does. After that, it waits for what it has sent, for at most the
+ * request's timeout.
  */
 const SLICE_MS = 10_000;
-/** While a call lingers, what is due is read again after this: something urgent may have come. */
+/** How often due SKUs are read again while a call lingers, because something urgent may have come. */
 const LINGER_POLL_MS = 500;
 /** A slice that plans no call for this long hangs: planning one and waiting for its permit take far less. */
 const HANGING_MS = 30_000;
 
 /**
- * Makes bulk calls while something is due and calls may be made, until the slice is over. The schedule wakes it again
- * at once if there is more, so a backlog of any size needs no queue of jobs that grows with it.
- *
- * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent. So as many
- * calls are under way as the pace permits and their answers need, and no other slice of this process is about to claim
- * from the ledger that a call is planned from. A second slice stands ready to take over, also if the first one hangs;
- * others wait for as long as a slice takes, so that the queue gives further jobs to other processes. A slice ends when
- * all its calls have ended, and rejects with the first error that one of them threw. After a call that did not work,
- * fewer are under way until one works (mostUnderWay).
+ * Makes bulk calls while something is due and calls may be made, until the slice is over. The schedule wakes it
+ * again at once if there is more, so a backlog of any size needs no queue of jobs that grows with it.
+ * One slice of the process plans at a time, and plans the next call as soon as the previous one has been sent. So
+ * as many calls are under way as the pace permits and their answers need, and no other slice of this process is
+ * about to claim from the ledger that a call is planned from. A second slice stands ready to take over, even if
+ * the first one hangs; others wait for as long as a slice takes, so that the queue gives further jobs to other
+ * processes. A slice ends when all its calls have ended, and rejects with the first error that one of them threw.
+ * After a call that did not work, fewer are under way until one works (mostUnderWay).
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
@@ -69,7 +68,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   let last: CallEnd = 'worked';
   let lastCallAt = -Infinity;
 
-  /** Plans and sends calls until there is none to make, and says why. */
+  /** Plans and sends calls until none can be made, and returns why. */
   async function sendCalls(sent: SentCalls, signals: StopSignals): Promise<SliceEnd> {
     const end = clock.monotonic() + SLICE_MS;
     while (clock.monotonic() < end) {
@@ -112,7 +111,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   };
 }
 
-/** `repriceOnce` with all that is the same for each iteration of a process. */
+/** `repriceOnce` with the arguments that are the same for each iteration of a process. */
 export type CallOnce = (
   iteration: Pick<Iteration, 'sinceLastCallMs'>,
   signals: StopSignals,
@@ -127,7 +126,7 @@ export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
 
 type StartedIteration = IterationResult | { readonly kind: 'sent'; readonly call: Promise<IterationResult> };
 
-/** Begins an iteration: its call once that has been sent, or how it ended without one. */
+/** Begins an iteration. Returns its call once that has been sent, or how it ended without one. */
 async function untilSent(begin: (onSent: () => void) => Promise<IterationResult>): Promise<StartedIteration> {
   const { promise: sent, resolve: onSent } = Promise.withResolvers<null>();
   const call = begin(() => onSent(null));
@@ -135,16 +134,16 @@ async function untilSent(begin: (onSent: () => void) => Promise<IterationResult>
   return first ?? { kind: 'sent', call };
 }
 
-/** The calls that one slice has sent. */
+/** The calls sent by one slice. */
 class SentCalls {
-  /** A call has failed in a way after which none is to be made now. */
+  /** Whether a call has failed in such a way that none should be made now. */
   toWait = false;
   readonly #ended: Promise<void>[] = [];
   readonly #errors: unknown[] = [];
   #calls = 0;
   #skus = 0;
 
-  /** Follows a call to its end, keeps it in `underWay` until then, and tells how it ended. */
+  /** Follows a call to its end, keeps it in `underWay` until then, and passes on how it ended. */
   add(call: Promise<IterationResult>, underWay: Set<Promise<void>>, tell: (end: CallEnd) => void): void {
     const ended = this.#follow(call)
       .then(tell)
@@ -158,7 +157,7 @@ class SentCalls {
     this.#errors.push(error);
   }
 
-  /** Waits for all of them. Throws the first error. */
+  /** Waits for all calls. Throws the first error. */
   async ended(): Promise<Pick<Slice, 'calls' | 'skus'>> {
     await Promise.all(this.#ended);
     if (this.#errors.length > 0) throw this.#errors[0];
@@ -180,14 +179,14 @@ class SentCalls {
   }
 }
 
-/** One slice has it, and at most one waits for it. */
+/** A lock that one slice holds and at most one waits for. */
 class PlanningLock {
   #holder: symbol | null = null;
   #next: { readonly holder: symbol; readonly go: () => void } | null = null;
 
   /**
-   * Takes the turn to plan. Returns the caller's proof of it, which `pass` needs; null, at once, if another caller
-   * waits already. A holder that keeps the turn for as long as `hangs` takes loses it.
+   * Takes the turn to plan. Returns a token that `pass` needs; null, at once, if another caller is already
+   * waiting. A holder that keeps the turn for as long as `hangs` takes loses it.
    */
   async take(hangs: () => Promise<void>): Promise<symbol | null> {
     const holder = Symbol('turn');
@@ -202,7 +201,7 @@ class PlanningLock {
     return holder;
   }
 
-  /** Does nothing where another has taken it meanwhile. */
+  /** Passes the turn on, unless another caller has taken it meanwhile. */
   pass(holder: symbol): void {
     if (this.#holder !== holder) return;
     this.#holder = this.#next?.holder ?? null;
@@ -211,9 +210,9 @@ class PlanningLock {
 }
 
 /**
- * How an error that ends a bulk call is counted (callFaults): by its SQLSTATE, or as DEFECT. Null if the judge of
- * health hears of it in another way, or if it passes by itself: Postgres is away or takes no writes, somebody holds a
- * lock, the transaction was the victim of a conflict. Pure.
+ * Returns how an error that ends a bulk call is counted (callFaults): by its SQLSTATE, or as DEFECT. Null if the
+ * judge of health learns of it in another way, or if it passes by itself: Postgres is away or takes no writes,
+ * somebody holds a lock, the transaction was the victim of a conflict. Pure.
  */
 export function faultKind(error: unknown): string | null {
   if (isConnectionLost(error) || storeFailure(error) !== null) return null;
@@ -221,7 +220,7 @@ export function faultKind(error: unknown): string | null {
   return isAnswer(error) ? sqlState(error) : DEFECT;
 }
 
-/** Has what `work` throws counted. A fault that cannot be counted is left out: the next one counts as one. */
+/** Counts what `work` throws. A fault that cannot be counted is left out: the next one counts as the first. */
 async function countingFaults<T>(
   { sql }: Pick<SyncContext, 'sql'>,
   { stopping }: Pick<StopSignals, 'stopping'>,

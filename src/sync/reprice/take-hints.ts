@@ -13,16 +13,16 @@ import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undoneP
 import { type RefreshTerms, rateOf } from '../live/policy.ts';
 import { earlyAfter, boostPlan } from '../live/product-lines.ts';
 
-/** Hints that are read before one call: a few milliseconds. */
+/** Hints that are read before one call, in a few milliseconds. */
 const PIECE = 1000;
-/** Sources of sellers beyond these are one. */
+/** Sellers' sources beyond this number are counted as one. */
 const MAX_SOURCES = 50;
 const OTHER = 'other';
 const OWN: ReadonlySet<string> = new Set(MANIFEST_SOURCES);
 
 /**
- * Reads a piece of the hints that sellers have given, and brings refreshes forward for it; not while somebody keeps
- * hints locked.
+ * Reads a piece of the hints that sellers have given, and brings refreshes forward accordingly, unless somebody
+ * keeps hints locked.
  */
 export async function followHints(ctx: SyncContext, plan: LivePlan): Promise<void> {
   const boost = boostPlan(plan);
@@ -44,8 +44,8 @@ const hasRoom = (known: ReadonlyMap<string, KnownSource>): boolean =>
 type Weighed = Omit<TakenHints, 'early' | 'earlyAt'> & { readonly fresh: readonly string[] };
 
 /**
- * What follows from a piece of hints; `fresh` are sources of which there was none before. `boost` null: refreshes are
- * not scarce.
+ * Returns what follows from a piece of hints; `fresh`: sources that had given none before. `boost` null: refreshes
+ * are not scarce.
  */
 function weighHints({ hints, skus, sources }: HintPiece, boost: RefreshTerms | null): Weighed {
   const known = new Map<string, KnownSource>(sources.map((source) => [source.source, source]));

@@ -5,14 +5,13 @@ import type { Claim } from '../../store/ledger/due.ts';
 import type { SyncContext } from '../context.ts';
 import { type Reconciliation, tally } from './reconciliation.ts';
 
-/** Doubted SKUs, or members, that a log line names. */
+/** Doubted SKUs, or members, that a log line names at most. */
 const MAX_NAMED = 10;
-/** So much of a member's name. */
+/** Characters of a member's name that it contains at most. */
 const MAX_NAME = 64;
 
 /**
- * Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a
- * readable price.
+ * Reports what an answer changed and showed. `unpricedEntries`: entries of its records without a readable price.
  */
 export function tellApplied(
   { emit }: Pick<SyncContext, 'emit'>,
@@ -37,7 +36,7 @@ export function tellApplied(
   tellDoubts({ emit }, applied);
 }
 
-/** Reports members of `size_map` that an answer shows to be no sizes. */
+/** Reports members of `size_map` that an answer shows not to be sizes. */
 export function tellNotSizes({ emit }: Pick<SyncContext, 'emit'>, { notSizes = [] }: BulkAnswer): void {
   if (notSizes.length === 0) return;
   const members = notSizes.slice(0, MAX_NAMED).map((name) => name.slice(0, MAX_NAME));
