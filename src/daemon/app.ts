@@ -40,36 +40,36 @@ export interface App {
   readonly sql: Sql;
   readonly databaseUrl: string;
   readonly httpPort: number;
-  /** Lets a task run soon, if its time has come, without waiting for its schedule. */
+  /** Lets a task run soon, if it is due, without waiting for its schedule. */
   readonly wake: (task: TaskName) => Promise<void>;
   /**
-   * Resolves when only another process will go on: no job has ended for minutes although the stores answer, or a later
-   * version has migrated the database; or with the error of a start, which is refused: the mirror has become another
-   * account's.
+   * Resolves when only another process can continue: with null if no job has ended for minutes although the stores
+   * answer, or if a later version has migrated the database; with the error that also refuses a start if the mirror
+   * has become another account's.
    */
   readonly stalled: Promise<Error | null>;
   /**
-   * Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start.
+   * Stops taking work, gives work under way some seconds, and disposes of everything in reverse order of its start.
    */
   stop(): Promise<void>;
 }
 
-/** Requests under way at a stop get this long; what they answer is then lost and stays due. */
+/** How long requests under way get at a stop. Later answers are lost, and their SKUs stay due. */
 const GRACE_MS = 4000;
-/** Process managers grant ten seconds. What is not closed by then is left to the end of the process. */
+/** Process managers grant ten seconds. Whatever is not closed by then is left to the end of the process. */
 const STOP_WITHIN_MS = 8000;
 /** The least time that each part has to close, however long others took. */
 const CLOSE_MIN_MS = 250;
-/** A start that is stopped half-way has this long to end in good order. */
+/** How long a start that is stopped half-way has to end in good order. */
 const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
-/** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
+/** Well below the time within which due tasks must be under way, whatever becomes of the queues. */
 const RUN_OVERDUE_EVERY_MS = 2500;
 
 /**
- * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres
- * backend stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends
- * the wait for the database.
+ * Starts the daemon: database, migrations, partner client, queues, HTTP. They start in this order because BullMQ's
+ * Postgres backend stays dead if its database is down at construction, and spins if its tables are missing. `giveUp`
+ * ends the wait for the database.
  */
 export async function startApp(
   config: Config,
@@ -105,8 +105,8 @@ export async function startApp(
 }
 
 /**
- * Rejects when a start has been told to give up and has not done so by itself for some seconds: a store may say
- * nothing. Once the start is `over`, nothing is waited for.
+ * Rejects if a start has been told to give up and has not ended by itself for some seconds, because a store may not
+ * respond. Stops waiting once the start is `over`.
  */
 async function givenUp(clock: Clock, giveUp: AbortSignal, over: AbortSignal): Promise<never> {
   await new Promise((resolve) => {
@@ -141,11 +141,11 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const telling = <T>(work: () => Promise<T>) => tellingOfLocks(sql, telemetry.onLocks, work);
   const pause = createStorePause(clock, telemetry.onStore, () => leaveReadOnly(sql));
   const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
-  // Daemons of the version before end once the tables are of a later one.
+  // Daemons of the previous version end once the tables are of a later one.
   await tryListening(config.http);
   const { number, backend } = await needingConnections(config, async () => {
     const registered = await telling(() => migrateMirror(config, sql, database.url, { log, onStop }));
-    // Whoever starts it may have changed what calls failed for.
+    // The operator who starts it may have removed the cause of failed calls.
     await telling(() => endCallPause(sql, null));
     const reporting = { onError: onQueueError, telemetry: tracing.queues };
     const queues = await openQueues(config, { ...reporting, databaseUrl: database.url, onStop, waits });
@@ -154,7 +154,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
 
   const breaker = createCircuitBreaker(clock, limits);
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
-  // Before anything goes by a time that a wrong clock has written.
+  // Before anything relies on a time that a wrong clock has written.
   await telling(() => clocks.check());
   const names = keepNames(sql, clock);
   await telling(() => names.read());
@@ -167,7 +167,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const atWork = () => statementsAtWork(sql);
   const http = await openHttp(parts, health);
   onStop(() => http.close());
-  // Not before the port is this daemon's: a start that fails leaves what others go by.
+  // Only when the port is this daemon's: a start that fails leaves the settings of the others.
   await telling(() => storeOwnSettings({ config, sql, log, number }));
   await startRunner(parts, runner, onStop);
   const settings = createSettingsWatch({ config, sql, log, number });
@@ -189,7 +189,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   };
 }
 
-/** Endpoints for machines, and the status page unless it is switched off. */
+/** Starts the endpoints for machines, and the status page unless it is switched off. */
 async function openHttp(parts: Parts, health: HealthReader): Promise<HttpServer> {
   const { http, access } = parts.config;
   const pages = http.statusPage ? { pages: createStatusPages(parts, health) } : {};

@@ -21,44 +21,42 @@ import {
 } from '../sync/clocks.ts';
 import { hintFor, problemOf } from '../sync/steps.ts';
 
-/** Keeps an eye on the clocks, and has times put right that Postgres's clock wrote while it was ahead. */
+/** Watches the clocks, and corrects times that Postgres's clock wrote while it was ahead. */
 export interface ClockWatch {
-  /** One reading. Throws where Postgres does not answer. */
+  /** Reads the clocks once. Throws if Postgres does not answer. */
   check(): Promise<void>;
-  /** An answer of the partner named its time. */
+  /** Notes the time that an answer of the partner named. */
   partnerAnswered(date: Date): void;
-  /** Which clock is wrong, by the last reading. */
+  /** Returns which clock is wrong, by the last reading. */
   wrong(): WrongClock | null;
-  /** What Postgres has last refused to put right; null: nothing. */
+  /** Returns what Postgres last refused to correct; null if nothing. */
   notPutRight(): Unright | null;
 }
 
-/** Times that Postgres refuses to put right: of what, what it says of that, and what to do. */
+/** Times that Postgres refuses to correct: where they are, why, and what to do. */
 export type Unright = Omit<Extract<ClockEvent, { event: 'clock.not-put-right' }>, 'event'>;
 
-/**
- * A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing.
- */
+/** A clock this far behind its high-water mark was set back; smaller steps are normal corrections, and harmless. */
 export const SET_BACK_MS = 2000;
 const NOTE_EVERY_MS = 5000;
-/** After a longer time without any daemon nobody knows whether the clock ran on as it should. */
+/** After a longer time without any daemon it is unknown whether the clock ran as it should. */
 const UNWATCHED_MS = 3_600_000;
 /** The Date of an answer has whole seconds. */
 const DATE_PRECISION_MS = 1000;
 const PARTNER_KNOWN_MS = 3_600_000;
-/** What was refused is tried again after this time, doubling to the other. */
+/** A refused correction is tried again after this time, which doubles up to the other. */
 const RIGHT_AGAIN_MS = 2000;
 const RIGHT_AGAIN_MAX_MS = 60_000;
 
 /**
- * Watches the clocks of Postgres, of this host and of the partner; `emit` is told what they do. Nothing runs by
- * itself: call `check` regularly.
+ * Creates a watch of the clocks of Postgres, of this host and of the partner; `emit` receives its events. Nothing
+ * runs by itself: call `check` regularly.
  */
 export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void): ClockWatch {
   let before: ClocksBefore | null = null;
   let wrong: WrongClock | null = null;
   let partner: { readonly time: number; readonly monotonic: number } | null = null;
-  /** Of a time without any daemon: what is taken back once all three clocks agree. */
+  /** The note made after a time without any daemon, which is taken back once all three clocks agree. */
   let unwatched: SteadySince | null = null;
   const right = createPuttingRight(sql, clock, emit);
 
@@ -73,7 +71,7 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
     const host = clock.now();
     const until = clock.monotonic();
     if (row === null) return null;
-    // All as of the end of the reading, which may have been away for long.
+    // All times are as of the end of the reading, which may have been suspended for long.
     const uncertaintyMs = (until - from) / 2;
     const postgres = row.now + uncertaintyMs;
     return { row, sample: { postgres, host, partner: partnerNow(until), monotonic: until, uncertaintyMs } };
@@ -118,19 +116,22 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
   };
 }
 
-/** Puts right what a clock that was set back has written, and tells of it; what Postgres refuses, ever more rarely. */
+/**
+ * Corrects what a clock wrote before it was set back, and reports that. Retries less and less often if Postgres
+ * refuses.
+ */
 function createPuttingRight(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void) {
   const done = { ...NOTHING_RIGHT };
   let refused: Unright | null = null;
   let [failures, againAt] = [0, 0];
   return {
     refused: () => refused,
-    /** Nothing is to be put right, or another daemon has done it. */
+    /** Nothing is to be corrected, or another daemon has done it. */
     isRight(): void {
       Object.assign(done, NOTHING_RIGHT);
       [failures, refused] = [0, null];
     },
-    /** Throws where Postgres does not answer, or takes no writes. */
+    /** Throws if Postgres does not answer, or takes no writes. */
     async put(): Promise<void> {
       const from = clock.monotonic();
       if (failures > 0 && from < againAt) return;
@@ -150,7 +151,7 @@ function createPuttingRight(sql: Sql, clock: Clock, emit: (event: ClockEvent) =>
   };
 }
 
-/** What is to be noted of Postgres's clock; undefined: that cannot be told. */
+/** Returns what to store about Postgres's clock; undefined if it cannot be determined. */
 function aheadSecondsOf(wrong: WrongClock | null): number | null | undefined {
   if (wrong === null) return null;
   if (wrong.clock === 'unknown') return undefined;

@@ -23,53 +23,53 @@ import type { Tracing } from '../telemetry/traces/tracing.ts';
 /** How many connections to Postgres each part of a daemon may have. */
 interface ConnectionCounts {
   readonly pool: number;
-  /** For the queues, where they are in Postgres; else 0. */
+  /** For the queues if they are in Postgres; otherwise 0. */
   readonly queues: number;
 }
 
-/**
- * The one that says that the daemon lives, and the one of a manifest. While a daemon starts, its migrations have as
- * many.
- */
+/** The connection that shows that the daemon is alive, and the one of a manifest. A start's migrations use as many. */
 const LONE = 2;
-/** From here on one more for the queues is worth more than one more for the pool. */
+/** From this size on, another connection helps the queues more than the pool. */
 const ROOMY = 8;
 
 /**
- * Divides DATABASE_POOL_MAX: together they open no more connections than that. Its least value, 5, leaves the pool
- * two, so that a statement that waits for a lock does not hold up all others.
+ * Divides DATABASE_POOL_MAX: together the parts open no more connections than that. Its least value, 5, leaves the
+ * pool two, so that a statement that waits for a lock does not block all others.
  */
 function divideConnections(most: number, queuesInPostgres: boolean): ConnectionCounts {
   const queues = queuesInPostgres ? (most < ROOMY ? 1 : 2) : 0;
   return { pool: most - LONE - queues, queues };
 }
 
-/** How long the end waits for statements under way; what they belong to has been stopped before. */
+/** How long closing waits for statements under way; the work that they belong to has already been stopped. */
 const END_WITHIN_SECONDS = 1;
 
-/** Takes what is to be done at the end, in reverse order. */
+/** Registers what to do at the end, which happens in reverse order. */
 export type OnStop = (dispose: () => Promise<unknown>) => void;
 
 const DATABASE_PATIENCE_MS = 60_000;
 
-/** How long a daemon waits for a store that says nothing; shorter in tests. */
+/** How long a daemon waits for a store that does not respond; shorter in tests. */
 export interface Waits {
   /** For an answer to a statement. */
   readonly answerMs: number;
-  /** For an answer to what the queues ask of theirs, which takes milliseconds. */
+  /** For an answer to a command of the queues to their store, which normally takes milliseconds. */
   readonly queueAnswerMs: number;
 }
 
-/** What a daemon waits, where nothing else is said. */
+/** The default waits of a daemon. */
 export const WAITS: Waits = { answerMs: ANSWER_WITHIN_MS, queueAnswerMs: 10_000 };
 
 export interface Database {
-  /** For every connection anew: a password in DATABASE_URL_FILE may be rotated. */
+  /** Read for every new connection, because the password in DATABASE_URL_FILE may be rotated. */
   readonly url: () => string;
   readonly close: () => Promise<void>;
 }
 
-/** Where the mirror lives: the configured Postgres, or an embedded one of this process, with its files in `dataDir`. */
+/**
+ * Opens the mirror's database: the configured Postgres, or an embedded one of this process, with its files in
+ * `dataDir`.
+ */
 export async function openDatabase(
   config: Pick<Config, 'database'>,
   log: Log,
@@ -80,7 +80,7 @@ export async function openDatabase(
     const url = presentUrl(configured, () => log.warn({ event: 'database.other-address' }));
     return { url, close: () => Promise.resolve() };
   }
-  // Most daemons have a Postgres of their own, and no use for these files.
+  // Most daemons have a Postgres of their own and do not need these files.
   const { startEmbeddedPostgres, USUAL_PORT } = await import('../embedded/postgres.ts');
   const embedded = await startEmbeddedPostgres({
     dataDir,
@@ -91,8 +91,9 @@ export async function openDatabase(
 }
 
 /**
- * The URL of this moment, with the user and password that its file has now, where it is in one, and all else as it was
- * first: connections of one daemon never lead to two places. `onOther` is told once of each URL that leads elsewhere.
+ * Returns a function for the present URL: with the user and password that its file, if any, contains now, and all
+ * else as it was first, so that connections of one daemon never lead to two places. `onOther` is called once for
+ * each URL that leads elsewhere.
  */
 export function presentUrl(source: SecretSource, onOther: () => void = () => {}): () => string {
   const { scheme, place } = loginOf(source.read());
@@ -123,9 +124,7 @@ class TooFewConnections extends Error {
   }
 }
 
-/**
- * Does a part of the start; that Postgres has no connection left for it becomes an error that says how many are needed.
- */
+/** Runs a part of the start. If Postgres has no connection left for it, the error says how many are needed. */
 export async function needingConnections<T>(
   { database }: Pick<Config, 'database'>,
   part: () => Promise<T>,
@@ -217,14 +216,17 @@ export async function openQueues(
 }
 
 /**
- * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where
- * it is another partner's.
+ * Notes whose catalog is mirrored, and logs if the api_key differs from the previous one. Throws ConfigError if the
+ * mirror is another partner's.
  */
 async function followAccount(config: Config, sql: Sql, log: Log): Promise<void> {
   tellOfKey(log, await noteAccount(sql, accountOf(config)));
 }
 
-/** The same of a daemon that runs and has read another key. That the mirror is another account's ends the process. */
+/**
+ * Does the same for a running daemon that has read another key. If the mirror is another account's, the process
+ * ends.
+ */
 export async function followKey(config: Config, sql: Sql, log: Log): Promise<void> {
   tellOfKey(log, await noteKey(sql, accountOf(config)));
 }
@@ -236,8 +238,8 @@ function tellOfKey(log: Log, how: Awaited<ReturnType<typeof noteAccount>>): void
 const accountOf = ({ partner: { baseUrl, apiKey } }: Config): Account => ({ baseUrl, apiKey: apiKey.read() });
 
 /**
- * Migrates the mirror's tables and registers this instance, whose number it returns. Throws ConfigError, with nothing
- * changed, where the mirror is another partner's.
+ * Migrates the mirror's tables and registers this instance, whose number it returns. Throws ConfigError, with
+ * nothing changed, if the mirror is another partner's.
  */
 export async function migrateMirror(
   config: Config,
@@ -267,7 +269,6 @@ export async function migrateMirror(
   return leave.number;
 }
 
-/** What the embedded Postgres tells, as lines of the daemon's log. */
 function embeddedLines(log: Log): EmbeddedLog {
   return (event, detail) => emitLine(log, { event, ...detail });
 }

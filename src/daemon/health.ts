@@ -43,7 +43,7 @@ import type { HealthAnswer } from './http/routes.ts';
 import { sharedInFlight } from './in-flight.ts';
 import type { Parts } from './parts.ts';
 
-/** What health is judged from: the mirror, and what only this daemon knows of itself. */
+/** What health is judged from: the mirror, and what only this daemon knows about itself. */
 export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
   readonly config: Pick<Config, 'rate' | 'bulk'>;
   readonly sync: Pick<SyncContext, 'sql' | 'clock'>;
@@ -53,44 +53,49 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
   readonly clocks: Pick<ClockWatch, 'wrong' | 'notPutRight'>;
 };
 
-/** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
+/** One reading of the mirror. `status` is null if Postgres does not answer, or if the catalog was never counted. */
 interface HealthReading {
   readonly health: Health;
-  /** The time of Postgres, or of this machine where it does not answer. */
+  /** Postgres's time, or this machine's if Postgres does not answer. */
   readonly now: Date;
   readonly status: Status | null;
 }
 
 export interface HealthReader {
-  /** The health, and the status that it was judged by. Never rejects. */
+  /** Reads the health, and the status that it was judged by. Never rejects. */
   read(): Promise<HealthReading>;
   metrics(): Promise<string>;
   live(): HealthAnswer;
   ready(): Promise<HealthAnswer>;
   /**
-   * Finds out whether the queues answer, which `live` goes by: nobody needs to ask for anything else. Never rejects.
+   * Finds out whether the queues answer, which `live` needs to know even if nobody asks for anything else. Never
+   * rejects.
    */
   askQueues(): Promise<void>;
 }
 
 /** A connection that drops all packets would block a statement forever; an HTTP answer has five seconds. */
 const ANSWER_WITHIN_MS = 3000;
-/** When nobody waits for a statement any longer, and what it makes of that is heard by nobody. */
+/** When a statement is ended: nobody waits for it any longer, or hears its error. */
 const END_AFTER_MS = ANSWER_WITHIN_MS + 500;
-/** All of a reading: less than an answer may take, whose text has yet to be made. Scrapes wait for ten seconds. */
+/**
+ * Limits a whole reading: less than an answer may take, because its text still has to be made. Scrapes wait for ten
+ * seconds.
+ */
 const READ_WITHIN_MS = 4500;
-/** What is left of that for the statistics, at least. */
+/** The least of that time which is left for the statistics. */
 const STATISTICS_MIN_MS = 1000;
 /** A count that takes longer continues in the background, and health is judged by the last one. */
 const COUNT_WITHIN_MS = 1000;
 /**
- * With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of
- * trust_terms is the same time.
+ * Workers are woken every second, so if no job has ended for this long they are dead, unless the store is. `at_work`
+ * of trust_terms is the same time.
  */
 export const DEAD_AFTER_MS = 300_000;
 
 /**
- * What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules.
+ * Creates what answers `/metrics`, `/livez`, `/readyz` and the status page: all judge the same facts by the same
+ * rules.
  */
 export function createHealth(
   parts: HealthParts,
@@ -109,7 +114,7 @@ export function createHealth(
   const askedAside = createAsideReader(sql);
   let queuesAnswer = true;
 
-  /** What is wrong with the queues; null: they answer. */
+  /** Returns what is wrong with the queues; null if they answer. */
   async function queuesFailure(): Promise<string | null> {
     const failure = await backend.ping(ANSWER_WITHIN_MS).then(
       () => null,
@@ -158,7 +163,7 @@ export function createHealth(
     },
     live() {
       const idleMs = clock.monotonic() - (runner.lastJobAt() ?? startedAt);
-      // What Postgres is at work on would begin anew with another process.
+      // Another process would start from the beginning what Postgres is working on.
       const ok = idleMs < DEAD_AFTER_MS || !queuesAnswer || atWork().length > 0;
       return { ok, lastJobSecondsAgo: Math.round(idleMs / 1000) };
     },
@@ -169,7 +174,7 @@ export function createHealth(
   };
 }
 
-/** The answer of `/readyz`: its code by `unreadyReason`; `degraded` are the texts of what is worse than filling. */
+/** Makes the answer of `/readyz`, with its code by `unreadyReason`; `degraded` are the texts worse than filling. */
 export function readyAnswer(health: Health): HealthAnswer {
   const unready = unreadyReason(health);
   const degraded = health.reasons.filter((reason) => reason.level !== 'filling' && reason !== unready);
@@ -181,7 +186,7 @@ export function readyAnswer(health: Health): HealthAnswer {
   };
 }
 
-/** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
+/** Returns how this daemon reads facts, with present counts if counting is quick, otherwise with the last ones. */
 function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Promise<ReadFacts> {
   const paceOf = paceReader(limits);
   const fresh = createCountsReader(sql, () => performance.now(), lines);
@@ -190,14 +195,14 @@ function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Pro
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts, endAfterMs: END_AFTER_MS });
 }
 
-/** Of what is left of an answer's time. */
+/** A part of what is left of an answer's time. */
 const ASIDE_WITHIN_MS = 1000;
 
 /**
- * Why facts did not come in time or at all, asked on a connection of its own, because those of the pool may all be
- * waiting. Somebody has locked what the facts are read from, or Postgres lets nobody in, which it tells the pool once
- * for each connection that the pool tries, too late for a statement behind many others. Null: neither. One question at
- * a time.
+ * Asks why facts came late or not at all, on a connection of its own, because those of the pool may all be waiting.
+ * Somebody has locked what the facts are read from, or Postgres lets nobody in, which it reports once for each
+ * connection that the pool tries, too late for a statement behind many others. Null if it is neither. Asks one
+ * question at a time.
  */
 function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null> {
   let asking: Promise<readonly LockHolder[]> | null = null;
@@ -220,7 +225,7 @@ function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null>
   };
 }
 
-/** How the statistics beside facts are read: within so long, or not at all, which is told of. */
+/** Returns how the statistics beside the facts are read: within the given time, or not at all, which is logged. */
 function statusReader(
   sql: Sql,
   settings: StatusSettings,
@@ -241,8 +246,8 @@ function statusReader(
 }
 
 /**
- * Schedules are of seconds, and each of several daemons gets its part of the jobs: after this long without one, the
- * queues bring none.
+ * Schedules are in seconds, and each of several daemons gets its part of the jobs: after this long without a job,
+ * the queues deliver none.
  */
 const SILENT_MS = 30_000;
 
@@ -257,8 +262,8 @@ const clockFacts = (clocks: HealthParts['clocks']) => ({
 });
 
 /**
- * A wrong Postgres clock is shown by every daemon from its own row; the partner's clock decides nothing and is only
- * logged.
+ * Describes a wrong clock, but not Postgres's, which every daemon shows from its own row, or the partner's, which
+ * decides nothing and is only logged.
  */
 function clockText(wrong: WrongClock | null): string | null {
   if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
@@ -282,7 +287,7 @@ const tablesMissing = (error: unknown): string =>
 const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
-/** An error of Postgres that says what is to be done; null for any other. */
+/** Returns the text for an error of Postgres that has a known remedy; null for any other. */
 function remediedText(error: unknown, sql: Sql): string | null {
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;

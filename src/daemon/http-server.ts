@@ -21,7 +21,7 @@ import {
 } from './http/routes.ts';
 
 export interface HttpServerOptions extends Sources, GateOptions {
-  /** 0: any free port. */
+  /** 0 means any free port. */
   readonly port: number;
   readonly log: Log;
   readonly clock?: Clock;
@@ -46,7 +46,7 @@ export class ListenError extends Error {
   }
 }
 
-/** Where a browser on this host finds the status page of a server that listens on `host`. */
+/** Returns the address at which a browser on this host finds the status page of a server that listens on `host`. */
 export function pageUrl(host: string, port: number): string {
   const reached = reachedAt(host);
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/`;
@@ -54,7 +54,7 @@ export function pageUrl(host: string, port: number): string {
 
 const CLOSE_GRACE_MS = 1000;
 const CHECK_EVERY_MS = 1000;
-/** How long a request may take to come, and how large it may be. */
+/** How long a request may take to arrive, and how large it may be. */
 const LIMITS = {
   maxHeaderSize: 8192,
   headersTimeout: 5000,
@@ -63,7 +63,7 @@ const LIMITS = {
   connectionsCheckingInterval: CHECK_EVERY_MS,
 };
 
-/** Returns what answers a request: its route, or whatever keeps it from one. The promise never rejects. */
+/** Returns a function that answers requests: by their route, or with what prevents that. Its promise never rejects. */
 function answering(
   routes: ReadonlyMap<string, HttpRoute>,
   gate: Gate,
@@ -115,7 +115,7 @@ async function listen(server: Parameters<typeof listenOn>[0], port: number, host
 }
 
 /**
- * Listens for a moment: a start that will not be able to is to fail before it changes anything.
+ * Listens for a moment, so that a start that would not be able to listen fails before it changes anything.
  *
  * @throws ListenError
  */
@@ -130,10 +130,10 @@ export async function tryListening({ host, port }: Pick<HttpServerOptions, 'host
 
 /**
  * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths,
- * and what the gate answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes
+ * and the gate's answer to those who may not read. Nothing over HTTP changes state. An answer that fails or takes
  * more than 5 s is a 503: a half-open request never hangs, a request never throws.
  *
- * @throws ListenError when the address cannot be listened on.
+ * @throws ListenError if the address cannot be listened on
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
@@ -151,7 +151,6 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   const answerTo = answering(createRoutes(options, clock), gate, failed);
 
-  /** Answers a request by what `work` gives. */
   function serve(request: IncomingMessage, response: ServerResponse, work: Promise<Answer>): void {
     connections.asked(request.socket, response);
     const reply = async () => {
@@ -168,14 +167,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const server = createServer({ ...LIMITS, ...connections.reading }, (request, response) =>
     serve(request, response, answerTo(request)),
   );
-  // By itself Node.js answers without saying what may be done with the answer.
+  // By default Node.js answers without saying what may be done with the answer.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     serve(request, response, Promise.resolve(json(417, { reason: 'expectation failed' }))),
   );
   server.on('connection', connections.opened);
   server.on('upgrade', (_request, socket: Socket) => connections.flooded(socket));
-  // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js
-  // lets a write that is stuck pass once, so it is held for twice as long at most.
+  // Longer than an answer may take: if nothing moves on a connection, nobody reads its answers. Node.js lets a stuck
+  // write pass once, so the connection is closed after twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
   await listen(server, port, host);
   server.on('error', (error) => failed(error));

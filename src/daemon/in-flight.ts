@@ -1,8 +1,8 @@
 /**
  * Shares readings among callers. A caller who asks while a reading is under way gets the next one, which begins when
- * that is over and is shared by all who have asked by then. So many callers, or repeated ones, make one reading at a
- * time, and nobody gets a reading that began before he asked. After `freshMs` a reading counts as lost, and the next
- * caller begins another. `now`: monotonic ms.
+ * that is over and is shared by all who have asked by then. So however many callers there are, one reading runs at a
+ * time, and nobody gets a reading that began before the call. After `freshMs` a reading counts as lost, and the next
+ * caller begins another. `now`: monotonic milliseconds.
  */
 export function sharedInFlight<T>(
   read: () => Promise<T>,
@@ -19,7 +19,7 @@ export function sharedInFlight<T>(
       }),
     };
     current = mine;
-    // Later callers do not join those of a lost reading.
+    // Later callers do not join those that wait for a lost reading.
     next = null;
     return mine.reading;
   };

@@ -9,15 +9,15 @@ import {
 } from '../store/catalog/learned-names.ts';
 import type { Sql } from '../store/connection/db.ts';
 
-/** What is known of the partner's undocumented names, as Postgres has it for all daemons. */
+/** What is known about the partner's undocumented names, stored in Postgres for all daemons. */
 export interface NamesKept {
-  /** Reads what others have learned. Throws where Postgres does not answer. */
+  /** Reads what others have learned. Throws if Postgres does not answer. */
   read(): Promise<void>;
   readonly formKeeper: FormKeeper;
   readonly knownFields: () => KnownFields;
 }
 
-/** The memory of a client of the partner: `now` is the client's clock. Pure. */
+/** Returns the memory of a client of the partner; `now` is by the client's clock. Pure. */
 export function memoryOf(
   { price, also, others }: Pick<LearnedNames, 'price' | 'also' | 'others'>,
   now: number,
@@ -42,7 +42,7 @@ const changeOf = ({
 });
 
 /**
- * Keeps what is learned in Postgres, which has the last word: if two daemons learn at once, the second one reads what
+ * Keeps learned names in Postgres, which has the last word: if two daemons learn at once, the second one reads what
  * the first has stored. Call `read` before the first request, and again and again.
  */
 export function keepNames(sql: Sql, clock: Clock): NamesKept {
@@ -54,7 +54,7 @@ export function keepNames(sql: Sql, clock: Clock): NamesKept {
     const before = memory;
     const names = await readLearnedNames(sql);
     fields = names.manifest;
-    // A change of this daemon that was stored meanwhile is newer than what was read.
+    // A change by this daemon that was stored meanwhile is newer than what was read.
     if (memory !== before || names.price?.step === step) return;
     step = names.price?.step ?? 0;
     memory = memoryOf(names, clock.monotonic());
@@ -75,7 +75,7 @@ export function keepNames(sql: Sql, clock: Clock): NamesKept {
         };
         const of = step;
         if (await storeLearnedPrice(sql, change, of)) {
-          // Where it was read before it was told to be stored, it is known already.
+          // If it was read before the store was confirmed, it is already known.
           if (step === of) [memory, step] = [by, of + 1];
           return true;
         }

@@ -11,7 +11,7 @@ import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { NamesKept } from './learned-names.ts';
 
-/** What a daemon is put together from, in the order in which it is made. */
+/** The parts of a daemon, in the order in which they are created. */
 export interface Parts {
   readonly config: Config;
   readonly clock: Clock;

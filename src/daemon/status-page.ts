@@ -13,12 +13,12 @@ import type { HealthReader } from './health.ts';
 import type { PageSource } from './http/routes.ts';
 import type { Parts } from './parts.ts';
 
-/** However many readers there are, and however often they read: Postgres is asked this often at most. */
+/** However many readers there are, and however often they read, Postgres is asked at most this often. */
 const VIEW_FOR_MS = 2000;
-/** Below what an HTTP answer may take, so that a page says what is wrong. */
+/** Less than an HTTP answer may take, so that a page shows what is wrong. */
 const READ_WITHIN_MS = 4000;
 const CHANGES = 20;
-/** What the charts show, and their first column whole. There is a new sample once a minute. */
+/** What the charts show, including their whole first column. There is a new sample once a minute. */
 const SAMPLES_MS = 24 * 3_600_000 + 600_000;
 const SAMPLES_FOR_MS = 10_000;
 
@@ -31,10 +31,10 @@ export interface StatusPageParts extends Pick<Parts, 'problems'> {
   };
 }
 
-/** Which mirror this is, by what is no secret of its settings. */
+/** Identifies this mirror by those of its settings that are not secret. */
 function identityOf({ config, sync }: StatusPageParts): Omit<Identity, 'upSeconds'> {
   const { host, port, database, path } = sync.sql.options;
-  // Of a Unix socket; the driver has false for none, whatever its types say.
+  // The path of a Unix socket; the driver has false for none, whatever its types say.
   const server =
     typeof path === 'string' && path !== '' ? path : `${host.join(', ')} port ${port.join(', ')}`;
   return {
@@ -46,7 +46,7 @@ function identityOf({ config, sync }: StatusPageParts): Omit<Identity, 'upSecond
   };
 }
 
-/** The status page and the same as JSON, by path. */
+/** Creates the status page, and the same as JSON, by path. */
 export function createStatusPages(
   parts: StatusPageParts,
   health: Pick<HealthReader, 'read'>,
@@ -69,7 +69,7 @@ export function createStatusPages(
     const [mirror, changes, course] = await Promise.all([
       health.read(),
       within(readRecentChanges(sql, CHANGES), READ_WITHIN_MS).catch(() => []),
-      // Without Postgres the last ones that were read are still true, and show how it came to this.
+      // Without Postgres the samples read last are still true, and show how it came to this.
       samples().catch(() => sampled?.samples ?? []),
     ]);
     return {
@@ -92,7 +92,7 @@ export function createStatusPages(
     [
       '/',
       async () => {
-        // Fifteen files with texts, styles and charts: loaded when somebody opens the page, not by every start.
+        // Fifteen files with texts, styles and charts, loaded when somebody opens the page, not at every start.
         const [{ renderPage }, { POLICY }] = await Promise.all([
           import('../status/page.ts'),
           import('../status/page-assets.ts'),

@@ -7,20 +7,19 @@ import { otherSettings, type SqlSettings, storeSettings } from '../store/setup/s
 import type { Log } from '../telemetry/log/logger.ts';
 
 /*
- * What SQL goes by is stored once for all daemons on a database: the settings of the one that was started last among
- * those that are there.
+ * The settings that SQL uses are stored once for all daemons on a database: those of the running daemon that was
+ * started last.
  */
 
-/** A daemon, and what it is configured to. */
 export interface OwnSettings {
   readonly config: SqlSettings & Pick<Config, 'catalog'>;
   readonly sql: Sql;
   readonly log: Pick<Log, 'info' | 'warn'>;
-  /** Of this daemon (instance.ts). */
+  /** The number of this daemon (instance.ts). */
   readonly number: string;
 }
 
-/** Stores the settings of a daemon that is about to work, and tells in what other daemons that are there differ. */
+/** Stores the settings of a daemon that is about to work, and logs in what other running daemons differ. */
 export async function storeOwnSettings(own: OwnSettings): Promise<void> {
   const { config, sql, log } = own;
   const settings = await otherSettings(sql, config, paceLimits(config));
@@ -37,9 +36,9 @@ async function storeScope({ config, sql, log }: OwnSettings): Promise<void> {
 
 /**
  * Returns a function that compares the stored settings with those of this daemon; call it again and again. While a
- * daemon is there that was started later, it reports once that they differ; once that daemon is gone, it stores its own
- * again. Only what two calls in a row find counts, because a daemon that has lost its connection is not there for some
- * seconds.
+ * daemon that was started later is running, it reports once that they differ; when that daemon is gone, it stores
+ * its own again. Only what two consecutive calls find counts, because a daemon that has lost its connection is
+ * missing for some seconds.
  */
 export function createSettingsWatch(own: OwnSettings): () => Promise<void> {
   const { config, sql, log, number } = own;

@@ -26,17 +26,17 @@ import { VERSION } from '../version.ts';
 import { followKey, type OnStop } from './database.ts';
 import type { Parts } from './parts.ts';
 
-/** What was opened before it; `onStop` takes what closes it. */
+/** What was opened before sync; `onStop` registers what closes sync. */
 interface Opened {
   readonly sql: Sql;
-  /** Where Postgres is at present. */
+  /** Returns the present URL of Postgres. */
   readonly databaseUrl: () => string;
   readonly limits: PaceLimits;
   readonly tracer: Tracer;
   readonly onStop: OnStop;
 }
 
-/** What sync works with in this process: the client and the pace of its requests, and what it counts. */
+/** Creates what sync works with in this process: the client, the pace of its requests, and its counters. */
 export function createSync(
   parts: Omit<Parts, 'sync'>,
   { sql, databaseUrl, limits, tracer, onStop }: Opened,
@@ -44,7 +44,7 @@ export function createSync(
   const { config, clock, log, telemetry, breaker } = parts;
   const rereadCredential = credentialReader(config, log, (isOtherKey) => {
     breaker.cleared();
-    // A refusal ends the process (own-mirror.ts). Where Postgres does not answer, the next start tells.
+    // A refusal ends the process (own-mirror.ts). If Postgres does not answer, the next start reports the key.
     if (isOtherKey) void followKey(config, sql, log).catch(() => {});
   });
   const client = openClient(parts, rereadCredential);
@@ -66,8 +66,8 @@ export function createSync(
 }
 
 /**
- * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
- * auth class, and again before the next request: a file may be written between the two, or have been read half written.
+ * Picks up a rotated credential from its files (partner rule 5.4). They are read after an answer of the auth class,
+ * and again before the next request: a file may be written between the two, or may have been read half written.
  */
 function credentialReader(
   { partner }: Config,
@@ -84,8 +84,8 @@ function credentialReader(
 }
 
 /**
- * The client of the partner that the configuration names, which reads by what is known of undocumented names; answers
- * of the auth class have the credential read again.
+ * Creates the client for the configured partner. It uses what is known about undocumented names, and an answer of
+ * the auth class makes it read the credential again.
  */
 function openClient(
   { config, clock, clocks, names, telemetry }: Omit<Parts, 'sync'>,
@@ -127,8 +127,8 @@ export interface JobControl extends StopSignals {
 }
 
 /**
- * What each job does: it runs its task if that is due, wakes what follows from it, and rests while Postgres takes no
- * writes. A job whose task is not due ends as `not-due`.
+ * Returns what each job does: it runs its task if that is due, wakes what follows from it, and rests while Postgres
+ * takes no writes. A job whose task is not due ends as `not-due`.
  */
 export function handlersOf(
   {

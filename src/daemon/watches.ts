@@ -17,14 +17,14 @@ import { DEAD_AFTER_MS, type HealthReader } from './health.ts';
 import type { Parts } from './parts.ts';
 
 const WATCH_EVERY_MS = 2000;
-/** Often enough that no minute goes by without a sample. */
+/** Often enough that every minute gets a sample. */
 const SAMPLE_EVERY_MS = 10_000;
-/** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
+/** Often enough to know, when no job has ended for so long that a daemon counts as dead, whether the queues answer. */
 const ASK_QUEUES_EVERY_MS = 15_000;
 const COMPARE_SETTINGS_EVERY_MS = 5000;
 const ASK_VERSION_EVERY_MS = 60_000;
 
-/** What is watched, and what tells of it. */
+/** What is watched, and what reports it. */
 export interface WatchedParts extends Pick<
   Parts,
   'backend' | 'clock' | 'clocks' | 'log' | 'names' | 'sync' | 'telemetry'
@@ -32,19 +32,19 @@ export interface WatchedParts extends Pick<
   readonly postgresAnswers: () => Promise<void>;
   readonly atWork: () => readonly StatementAtWork[];
   readonly health: HealthReader;
-  /** Compares the settings by which SQL goes with this daemon's (stored-settings.ts). */
+  /** Compares the settings that SQL uses with this daemon's (stored-settings.ts). */
   readonly settings: () => Promise<void>;
 }
 
 /**
- * Keeps an eye on locks, slow statements, clocks, learned names, stored settings, queues, jobs and the tables' version,
- * and samples of the status. Resolves when only another process will go on: with an error where that is to be one of
- * another configuration, else with null.
+ * Watches locks, slow statements, clocks, learned names, stored settings, queues, jobs and the tables' version, and
+ * takes samples of the status. Resolves when only another process can continue: with an error if that needs another
+ * configuration, otherwise with null.
  */
 export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<Error | null> {
   const { clocks, names, telemetry, sync } = parts;
   every(WATCH_EVERY_MS, parts, onStop, async () => {
-    // Where Postgres does not answer, others tell that.
+    // If Postgres does not answer, other parts report that.
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
   every(WATCH_EVERY_MS, parts, onStop, async () => telemetry.onSlow(parts.atWork()));
@@ -52,7 +52,7 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
   every(WATCH_EVERY_MS, parts, onStop, () => names.read());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
   every(COMPARE_SETTINGS_EVERY_MS, parts, onStop, parts.settings);
-  // At once, so that a `run --once` of a second leaves one, too.
+  // At once, so that a `run --once` of a second leaves a sample, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
   every(ASK_QUEUES_EVERY_MS, parts, onStop, () => parts.health.askQueues());
   const needsAnother = Promise.race([watchJobs(parts, runner, onStop), watchVersion(parts, onStop)]);
@@ -60,8 +60,8 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
 }
 
 /**
- * Repeats `work`, by the monotonic clock, until the daemon stops. Not at once, unless asked to, because what a start
- * needs has just been done, and the first requests are waiting. Errors are dropped: other parts that meet them report
+ * Repeats `work`, by the monotonic clock, until the daemon stops. By default not at once, because a start has just
+ * done what it needs, and the first requests are waiting. Errors are dropped: other parts that meet them report
  * them.
  */
 export function every(
@@ -84,9 +84,9 @@ export function every(
 }
 
 /**
- * Returns a function that stores the present minute's sample of the status if no daemon has yet, so that several of
- * them take one a minute together. Call it several times a minute: all but one of the calls read a single row, and
- * notice a back-off that is over before the next sample.
+ * Returns a function that stores the present minute's sample of the status if no daemon has done so yet, so that
+ * several daemons together take one a minute. Call it several times a minute: all but one of the calls read a single
+ * row, and notice a back-off that ends before the next sample.
  */
 export function createSampler(sql: Sql, health: Pick<HealthReader, 'read'>): () => Promise<void> {
   let wasRefused = false;
@@ -102,7 +102,10 @@ export function createSampler(sql: Sql, health: Pick<HealthReader, 'read'>): () 
   };
 }
 
-/** Checks whether somebody has paused or resumed requests, and logs it once. What goes by the pause are the permits. */
+/**
+ * Returns a function that logs once if somebody has paused or resumed requests. The pause itself is enforced by
+ * permits.
+ */
 function createPauseWatch(sql: Sql, log: Log): () => Promise<void> {
   let before: Pause | null = null;
   const iso = (ms: number) => new Date(ms).toISOString();
@@ -130,8 +133,8 @@ function createPauseWatch(sql: Sql, log: Log): () => Promise<void> {
 }
 
 /**
- * Resolves, after a line in the log, when a later version has migrated the database, at most a minute afterwards: what
- * that changed is unknown here, as at a start.
+ * Resolves, after a line in the log, when a later version has migrated the database, at most a minute afterwards: as
+ * at a start, what that changed is unknown here.
  */
 export function watchVersion(
   {
@@ -148,7 +151,7 @@ export function watchVersion(
       for (;;) {
         await clock.sleep(ASK_VERSION_EVERY_MS, stopping.signal);
         if (stopping.signal.aborted) return;
-        // Where Postgres does not answer, others tell that.
+        // If Postgres does not answer, other parts report that.
         if (await isMigratedPast(sql, newest).catch(() => false)) break;
       }
       log.fatal({ event: 'app.outdated' });
@@ -160,7 +163,7 @@ export function watchVersion(
 
 /**
  * Resolves, after a line in the log, with the error that refuses this daemon once the mirror has become another
- * account's while it was away: when any part has met it, or at most a minute afterwards.
+ * account's while the daemon was away: as soon as any part has met that, or at most a minute afterwards.
  */
 async function watchMirror(
   { log, clock, sync: { sql } }: Pick<Parts, 'log' | 'clock'> & { readonly sync: { readonly sql: Sql } },
@@ -174,24 +177,24 @@ async function watchMirror(
 }
 
 const CHECK_EVERY_MS = 15_000;
-/** Consecutive checks, a minute from the first to the last, that must find it stalled. */
+/** How many consecutive checks, a minute from the first to the last, must find it stalled. */
 const CHECKS = 5;
 const PING_WITHIN_MS = 5000;
 
 type JobsParts = Pick<Parts, 'log'> & {
   readonly backend: Pick<QueueBackend, 'ping'>;
   readonly sync: { readonly clock: Clock };
-  /** Statements of this daemon that Postgres is at work on, however long. */
+  /** Statements of this daemon that Postgres is working on, however long. */
   readonly atWork: () => readonly unknown[];
-  /** Rejects where it does not, on a connection that is made for the question. */
+  /** Rejects if Postgres does not answer on a new connection. */
   readonly postgresAnswers: () => Promise<void>;
 };
 
 /**
- * Resolves, after a line in the log, when no job has ended for five minutes although the queues answer, and Postgres on
- * a connection that is made for the question. This has to last for another minute, in which a process that was stopped
- * gets the time to go on. While Postgres is at work on a statement of this daemon it does not resolve, because another
- * process would begin that anew.
+ * Resolves, after a line in the log, when no job has ended for five minutes although the queues answer, and Postgres
+ * answers on a new connection. This must last for another minute, which gives a process that was stopped time to
+ * continue. It does not resolve while Postgres is working on a statement of this daemon, because another process
+ * would start that from the beginning.
  */
 export function watchJobs(
   { log, backend, sync: { clock }, atWork, postgresAnswers }: JobsParts,
@@ -222,7 +225,7 @@ export function watchJobs(
   });
 }
 
-/** Asks Postgres on a connection that is made for it. */
+/** Asks Postgres on a new connection. */
 export async function askPostgres(databaseUrl: DatabaseUrl): Promise<void> {
   const client = await connectAlone(databaseUrl, { application_name: 'catalog-mirror check' });
   await client.end();

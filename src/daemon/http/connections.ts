@@ -4,41 +4,40 @@ import type { Clock } from '../../lib/clock.ts';
 import { peerOf } from './listen.ts';
 
 /**
- * What a connection waits for: that its client has sent a whole request, that the daemon answers, or that the client
- * reads.
+ * What a connection waits for: its client sending a whole request, the daemon's answer, or its client reading that.
  */
 type Phase = 'request' | 'answer' | 'reader';
 
 export interface HeldConnection {
-  /** Of the client, or of the proxy that stands for many. */
+  /** The address of the client, or of a proxy that has many clients. */
   readonly address: string;
   readonly phase: Phase;
 }
 
 export interface Room {
-  /** Connections at once. */
+  /** The greatest number of connections at once. */
   readonly most: number;
-  /** How many of them are kept for clients that have not asked yet, and no answer can take. */
+  /** How many of them are reserved for clients that have not sent a request yet; answers cannot take these. */
   readonly newcomers: number;
 }
 
-/** Under every usual limit of open files, with those of Postgres and Redis. */
+/** Below every usual limit of open files, including those for Postgres and Redis. */
 const ROOM: Room = { most: 256, newcomers: 64 };
-/** Requests of one connection whose answers are not read yet. No usual client sends a second one. */
+/** How many requests of one connection may have unread answers. A usual client does not even send a second one. */
 const MAX_AT_ONCE = 4;
 /**
- * How long an answer may be read. Beside the time-out of a connection on which nothing moves, for readers of a byte
- * now and then.
+ * How long a client may take to read an answer, even if it reads a byte now and then, which the time-out of an idle
+ * connection allows.
  */
 const READ_WITHIN_MS = 15_000;
 
 /**
- * The connection to close so that a new one has room; null while there is room. In: all, the new one too, in order of
- * their last progress. Connections without a request go first; if there are few of them (`newcomers`), those whose
- * client does not read, and only then those whose answer is not there yet. Among these it is one of the address that
- * has most, so that no client crowds out others; there is no limit per address, because a proxy has the connections of
- * all its clients. Of that address it is the one that has waited longest, because a client that asks at once has asked
- * long before its turn to go.
+ * Returns the connection to close so that a new one has room; null while there is room. `held` contains all,
+ * including the new one, in order of their last progress. Connections without a request go first. If there are few
+ * of them (`newcomers`), those whose client does not read go next, and only then those whose answer is not ready.
+ * Among these it is one from the address with the most, so that no client crowds out others; there is no limit per
+ * address, because a proxy has the connections of all its clients. Of that address it is the one that has waited
+ * longest, because a client that asks at once has asked long before its turn comes.
  */
 export function crowdedOut<C extends HeldConnection>(held: readonly C[], room: Room): C | null {
   if (held.length <= room.most) return null;
@@ -54,33 +53,33 @@ export function crowdedOut<C extends HeldConnection>(held: readonly C[], room: R
 interface Connection extends HeldConnection {
   readonly socket: Socket;
   phase: Phase;
-  /** Of its last progress, by the monotonic clock. */
+  /** Time of its last progress, by the monotonic clock. */
   since: number;
-  /** Requests whose answers are not gone yet, and how many of these answers are made. */
+  /** How many requests have answers that are not fully sent, and how many of these answers are ready. */
   open: number;
   made: number;
 }
 
 export interface Connections {
-  /** Takes in a new connection, and closes another one where there is no room. */
+  /** Takes in a new connection, and closes one if there is no room. */
   readonly opened: (socket: Socket) => void;
-  /** For the server: how requests are read. */
+  /** Server options that determine how requests are read. */
   readonly reading: Pick<ServerOptions, 'IncomingMessage' | 'shouldUpgradeCallback'>;
-  /** A request has come, and `response` is for its answer. */
+  /** Notes that a request has come, to be answered by `response`. */
   asked(socket: Socket, response: ServerResponse): void;
-  /** More requests at once than a connection may send. */
+  /** Closes a connection that has sent more requests at once than it may. */
   flooded(socket: Socket): void;
-  /** The answer is made, and goes on its way now. */
+  /** Notes that the answer is ready and is being sent. */
   answered(socket: Socket): void;
   /** Closes connections whose client has not read its answer in time. Call this about once a second. */
   readonly expire: () => void;
 }
 
 /**
- * Reads no further request of a connection that `isFull`. By itself Node.js parses all requests that have come,
- * hundreds in one go, while the event loop does nothing else. It stops only at a request that changes the protocol, so
- * the one too many is declared to be such a request, and `upgrade` is emitted for it. Requests that do ask for an
- * upgrade are read like others.
+ * Stops reading requests from a connection that `isFull`. By default Node.js parses all requests that have arrived,
+ * hundreds at a time, while the event loop does nothing else. It stops only at a request that changes the protocol,
+ * so the one too many is declared to be such a request, and `upgrade` is emitted for it. Requests that really ask
+ * for an upgrade are read like others.
  */
 function readingUpTo(isFull: (socket: Socket) => boolean): Connections['reading'] {
   class Request extends IncomingMessage {
@@ -88,13 +87,13 @@ function readingUpTo(isFull: (socket: Socket) => boolean): Connections['reading'
     get upgrade(): boolean {
       return this.method === 'CONNECT' || this.#oneTooMany;
     }
-    // Node.js says here whether the headers ask for one.
+    // Node.js stores here whether the headers ask for an upgrade.
     set upgrade(_asked: boolean) {}
   }
   return { IncomingMessage: Request, shouldUpgradeCallback: () => true };
 }
 
-/** Keeps the connections of a server few. `crowded` is told of each that had to make room. */
+/** Limits the number of a server's connections. `crowded` is called for each one that had to make room. */
 export function createConnections(
   clock: Pick<Clock, 'monotonic'>,
   crowded: (address: string) => void,
@@ -112,7 +111,7 @@ export function createConnections(
 
   function close({ socket, phase }: Connection): void {
     held.delete(socket);
-    // What an unread answer has in the kernel's buffers would stay there, long after the connection has gone.
+    // The unread part of an answer would stay in the kernel's buffers long after the connection is gone.
     if (phase === 'reader') socket.resetAndDestroy();
     else socket.destroy();
   }

@@ -9,14 +9,14 @@ import { createInterval, type LogThrottle } from '../../telemetry/log/throttle.t
 import { peerOf } from './listen.ts';
 import { type Answer, json } from './routes.ts';
 
-/** What an Authorization header holds. */
+/** What an Authorization header contains. */
 type Credential = 'right' | 'wrong' | 'none';
 
 const REREAD_MS = 1000;
 const BASIC = /^basic +([a-z\d+/]+=*) *$/i;
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** The password of Basic, whatever the user, or the token of Bearer; null for anything else. */
+/** Extracts the password of Basic, for any user, or the token of Bearer; null for anything else. */
 function presented(authorization: string): string | null {
   const token = BEARER.exec(authorization)?.[1];
   if (token !== undefined) return token;
@@ -25,14 +25,14 @@ function presented(authorization: string): string | null {
   return colon === -1 ? null : pair.slice(colon + 1);
 }
 
-/** In the same time, wherever the two differ and however long they are. */
+/** Compares in constant time, wherever the two differ and however long they are. */
 const isSame = (one: string, other: string): boolean =>
   timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 
 /**
- * Returns the judge of Authorization headers. If the password is in a file, this is read again before a comparison,
- * once a second at most: a rejected credential of ours shows that it has changed, but a withdrawn password would go on
- * being accepted.
+ * Returns the judge of Authorization headers. A password from a file is read again before a comparison, at most once
+ * a second. A credential of ours that has changed is noticed when it is rejected, but a withdrawn password would
+ * still be accepted.
  */
 function passwordJudge(
   password: SecretSource,
@@ -47,17 +47,17 @@ function passwordJudge(
   };
 }
 
-/** What the Host of a request says: a host of ours (or none at all), another one, or two at once. */
+/** What the Host header of a request names: a host of ours (or none at all), another one, or two at once. */
 type HostJudgement = 'known' | 'unknown' | 'ambiguous';
 
 const AUTHORITY = /^(\[[^\]]*\]|[^:[\]]*)(?::\d{0,5})?$/;
 
 /**
- * Returns the judge of Host headers. In: the host that is listened on, and further names that lead here. A web page
- * under a name that somebody has pointed at this machine (DNS rebinding) sends that name, so only these are known:
+ * Returns the judge of Host headers, given the host listened on and further names that lead here. A web page under a
+ * name that somebody has pointed at this machine (DNS rebinding) sends that name, so only these are known:
  * addresses, which nobody can point elsewhere, `localhost`, and the given names, each with any port. The machine's
- * own name is not among them: networks hand it out. No Host is known too, because every browser sends one (Node.js
- * refuses HTTP/1.1 without).
+ * own name is not among them, because networks assign it. A missing Host is known too, because every browser sends
+ * one (Node.js refuses HTTP/1.1 without).
  */
 function hostJudge(
   listensOn: string,
@@ -81,16 +81,16 @@ function hostJudge(
 export interface GateOptions {
   /** HTTP_HOST. */
   readonly host: string;
-  /** Names beside HTTP_HOST by which this server is reached; null: none. */
+  /** Names other than HTTP_HOST by which this server is reached; null: none. */
   readonly allowedHosts?: readonly string[] | null;
-  /** Without one everybody may read. */
+  /** If absent, everybody may read. */
   readonly password?: SecretSource | null;
 }
 
 /** Why a request may not read what is not for everyone. */
 type Refusal = 'ambiguous-host' | 'unknown-host' | 'cross-site' | 'no-password' | 'wrong-password';
 
-/** Basic first: a browser takes the first that it knows, and asks its user. */
+/** Basic comes first: a browser takes the first scheme that it knows, and asks its user. */
 const CHALLENGES = ['Basic realm="catalog-mirror", charset="UTF-8"', 'Bearer realm="catalog-mirror"'];
 const UNAUTHORIZED = json(401, { reason: 'a password is needed' }, { 'www-authenticate': CHALLENGES });
 
@@ -105,9 +105,9 @@ const ANSWERS: Readonly<Record<Refusal, Answer>> = {
 };
 
 /**
- * Whether a page of another site (or another port of this host) has a browser ask, by the headers in which the browser
- * says so. The browser keeps the answer from that page anyway, but the reading costs Postgres, and its time and size
- * tell something. Links that a user follows pass.
+ * Whether a page of another site (or another port of this host) makes the browser ask, according to the browser's
+ * headers. The browser withholds the answer from that page, but reading costs Postgres time, and its duration and
+ * size reveal something. Links that a user follows pass.
  */
 function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];
@@ -116,12 +116,13 @@ function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
 }
 
 export interface Gate {
-  /** The answer for a request that may not read; null: it may. `always`: whatever it asks for. */
+  /** Returns the answer to a request that may not read, or null if it may. `always`: whatever it asks for. */
   refusal(request: IncomingMessage): { readonly always: boolean; readonly answer: Answer } | null;
 }
 
 /**
- * Decides who may read prices and health in detail. Refusals that an operator may have to act on are logged, throttled.
+ * Decides who may read prices and health in detail. Logs, throttled, the refusals that an operator may have to act
+ * on.
  */
 export function createGate(options: GateOptions, clock: Clock, log: Log, throttle: LogThrottle): Gate {
   const { password = null } = options;
@@ -139,7 +140,7 @@ export function createGate(options: GateOptions, clock: Clock, log: Log, throttl
 
   function tell(refusal: Refusal, { headers, socket }: IncomingMessage): void {
     if (refusal !== 'unknown-host' && refusal !== 'wrong-password') return;
-    // One fingerprint: whoever asks must not choose how many lines there are, or how long they get.
+    // One fingerprint: clients must not determine how many lines there are, or how long they get.
     const { say, ...facts } = throttle.again(refusal, '');
     if (!say) return;
     const from = peerOf(socket);

@@ -3,15 +3,15 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorCode } from '../../lib/errors.ts';
 
-/** What a system answers that has no IPv6: the first without the protocol, the second without its addresses. */
+/** Errors of a system without IPv6: the first if it lacks the protocol, the second if it lacks addresses. */
 const NO_IPV6: ReadonlySet<string | null> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
-/** Every address of the host: of IPv6, and with that of IPv4. */
+/** Every address of the host, IPv6 and IPv4. */
 const EVERY = '::';
 const EVERY_IPV4 = '0.0.0.0';
 
 /**
- * Listens on `host`. `::`, which is every address, is every one of IPv4 where there is no IPv6.
+ * Listens on `host`. On a host without IPv6, `::` (every address) falls back to every IPv4 address.
  *
  * @throws the system's error
  */
@@ -33,10 +33,13 @@ async function listening(server: Pick<Server, 'listen' | 'on'>, port: number, ho
   await once(server as Server, 'listening');
 }
 
-/** An address of this host at which a server is reached that listens on `host`. */
+/** Returns an address of this host that reaches a server listening on `host`. */
 export const reachedAt = (host: string): string =>
   host === EVERY_IPV4 || host === EVERY ? '127.0.0.1' : host;
 
-/** The address that a connection is from; that of IPv4 as it is written elsewhere, also where it came in by `::`. */
+/**
+ * Returns the address that a connection is from. An IPv4 address is in its usual form, even if it came in through
+ * `::`.
+ */
 export const peerOf = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string | undefined =>
   remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/i, '');

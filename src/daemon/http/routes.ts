@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/clock.ts';
 import { shownJson } from '../../lib/json.ts';
 
-/** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
+/** The daemon's health: `ok` decides between 200 and 503, and all members are the JSON body. */
 export interface HealthAnswer {
   readonly ok: boolean;
   readonly [detail: string]: unknown;
@@ -15,7 +15,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** An answer that is one line of JSON. */
+/** Makes an answer of one line of JSON. */
 export const json = (status: number, body: object, headers: Answer['headers'] = {}): Answer => ({
   status,
   type: 'application/json; charset=utf-8',
@@ -25,10 +25,10 @@ export const json = (status: number, body: object, headers: Answer['headers'] = 
 
 export const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
 const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
-/** The answer without its reasons, for readers who may not see them. */
+/** Removes the reasons from an answer, for readers who may not see them. */
 export const brief = ({ status }: Answer): Answer => json(status, { ok: status === 200 });
 
-/** What a browser may do with any answer: show it by itself, and nothing else. A page has a policy of its own. */
+/** Lets a browser show an answer by itself, and nothing else. A page has its own policy. */
 const FOR_BROWSERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -38,9 +38,9 @@ const FOR_BROWSERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Sends the whole answer; to HEAD only its headers. */
+/** Sends the whole answer, or only its headers for HEAD. */
 export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
-  // A request body is of no use here: it is not read, so its connection is not used again.
+  // A request body is not read, so its connection cannot be used again.
   const hasBody =
     request.headers['transfer-encoding'] !== undefined || (request.headers['content-length'] ?? '0') !== '0';
   response.writeHead(answer.status, {
@@ -59,18 +59,19 @@ export type PageSource = () => Promise<{
   readonly headers: Readonly<Record<string, string>>;
 }>;
 
-/** What the server answers from. */
+/** Where the server gets its answers from. */
 export interface Sources {
   readonly metrics: () => Promise<string>;
   readonly live: () => HealthAnswer;
   readonly ready: () => Promise<HealthAnswer>;
-  /** By path. */
+  /** The pages by path. */
   readonly pages?: ReadonlyMap<string, PageSource>;
 }
 
 /**
- * Who may read an answer. `everyone`: everyone all of it; `status`: everyone its status, and known readers all;
- * `known`: only these. A reader is known who asks by a name of this server (and has its password, if there is one).
+ * Who may read an answer. `everyone`: everyone may read all of it. `status`: everyone may read its status, known
+ * readers all. `known`: only known readers. A reader is known if it uses a name of this server (and has its
+ * password, if there is one).
  */
 type Readers = 'everyone' | 'status' | 'known';
 
@@ -80,13 +81,13 @@ export interface HttpRoute {
 }
 
 export const LONGEST_ANSWER_MS = 5000;
-/** Between the starts of two readings for one route. */
+/** The least time between the starts of two readings for one route. */
 const APART_MS = 100;
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * The same work for all who ask while it runs, or is about to: slow scrapes do not pile up on Postgres, and many
- * quick ones take no more than a part of this process's time.
+ * Shares work among all who ask while it runs or is about to: slow scrapes do not pile up on Postgres, and many
+ * quick ones take only a part of this process's time.
  */
 function shared<T>(clock: Clock, work: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | null = null;
@@ -105,10 +106,10 @@ function shared<T>(clock: Clock, work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** With its body as bytes: made once, however many get it. */
+/** Encodes the body as bytes once, however many receive it. */
 const encoded = (answer: Answer): Answer => ({ ...answer, body: Buffer.from(answer.body) });
 
-/** What `work` resolves to, or `otherwise` when it takes longer than an answer may. */
+/** Resolves to the result of `work`, or to `otherwise` if that takes longer than an answer may. */
 async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): Promise<Answer> {
   const settled = new AbortController();
   try {
@@ -118,7 +119,7 @@ async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): P
   }
 }
 
-/** The routes by path. An answer that takes more than 5 s is a 503; one that fails rejects. */
+/** Creates the routes by path. An answer that takes more than 5 s is a 503; one that fails rejects. */
 export function createRoutes(sources: Sources, clock: Clock): ReadonlyMap<string, HttpRoute> {
   // The time limit is inside the shared promise: work that never ends does not block later requests.
   const timed = (work: () => Promise<Answer>, otherwise: string) =>

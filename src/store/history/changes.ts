@@ -11,7 +11,7 @@ export interface PriceMove {
   readonly newPrice: number | null;
 }
 
-/** A field of a product that changed: a row of catalog.product_history. */
+/** A changed field of a product: a row of catalog.product_history. */
 export interface FieldChange {
   readonly sku: string;
   readonly field: MetadataColumn | 'product';
@@ -19,17 +19,16 @@ export interface FieldChange {
   readonly newValue: string | null;
 }
 
-/** A SKU whose state an answer has changed. */
 export interface StateChange {
   readonly sku: string;
   readonly oldState: string;
   readonly newState: string;
 }
 
-/** What is known for the first time, which neither history has. */
+/** Values that become known. Neither history contains them, only the feed does. */
 export interface FirstRecords {
   readonly prices: readonly { readonly sku: string; readonly size: string; readonly price: number }[];
-  /** Columns with a value, and of each SKU `product`, the whole object as JSON text. */
+  /** Columns with a value, and for each SKU `product`, the whole object as JSON text. */
   readonly fields: readonly {
     readonly sku: string;
     readonly field: FieldChange['field'];
@@ -39,7 +38,7 @@ export interface FirstRecords {
 
 const NO_RECORDS: FirstRecords = { prices: [], fields: [] };
 
-/** What a transaction changed; `moves` and `fields` are history, all of it is in the feed. */
+/** What a transaction changed. `moves` and `fields` become history; all of it goes into the feed. */
 export interface Changes {
   readonly moves: readonly PriceMove[];
   readonly fields: readonly FieldChange[];
@@ -51,30 +50,30 @@ export interface Changes {
 const MEANING: MetadataColumn = 'size_map_size_type';
 
 /**
- * SKUs among the changes whose size keys mean something else now; a size type that is known for the first time
- * corrects nothing.
+ * Returns the SKUs whose size keys mean something else after these changes. A size type that becomes known for the
+ * first time corrects nothing.
  */
 export function correctedMeanings(fields: readonly FieldChange[]): string[] {
   return fields.flatMap(({ sku, field, oldValue }) => (field === MEANING && oldValue !== null ? [sku] : []));
 }
 
 /*
- * Positions are in the order of commits because one transaction at a time writes history, from its first position to
- * its commit. Without that lock a position would be a pair (xid8, id), read below pg_snapshot_xmin: readers would wait
- * for the oldest writer of the whole server, even an import into another database, and no position would outlive a dump
- * and restore. Answers come a few times a second and hold the lock only for their commits, so no waiting for one
- * another could be measured.
+ * Positions follow the order of commits because only one transaction at a time writes history, from its first
+ * position to its commit. Without that lock a position would be a pair (xid8, id), read below pg_snapshot_xmin:
+ * readers would wait for the oldest writer of the whole server, even for an import into another database, and no
+ * position would survive a dump and restore. Answers come a few times a second and hold the lock only for their
+ * commits; no waiting for each other could be measured.
  */
 
-/** Whether there is something to write, and so to notify listeners of. */
+/** Whether there is anything to write, and to notify listeners of. */
 export const hasChanges = ({ moves, fields, states = [], first = NO_RECORDS }: Changes): boolean =>
   moves.length + fields.length + states.length + first.prices.length + first.fields.length > 0;
 
 /**
  * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the
- * holder of the lock that this takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the
- * transaction's time. A SKU's corrected size type is written before the prices of the same answer, and marks them; the
- * object `product` after the columns, whose text takes the place of its members (productAfter).
+ * holder of the lock that this takes waits for no other lock, so it cannot be part of a deadlock. If `at` is null,
+ * the transaction's time counts. A SKU's corrected size type is written before the prices of the same answer, and
+ * marks them; the object `product` comes after the columns, because its text replaces its members (productAfter).
  */
 export async function writeChanges(
   tx: Tx,
@@ -83,7 +82,7 @@ export async function writeChanges(
 ): Promise<void> {
   if (!hasChanges({ moves, fields, states, first })) return;
   const corrected = correctedMeanings(fields);
-  // Sent in one go. The chunk that is being written is made where it is missing; maintenance makes the next.
+  // Sent together. Creates the chunk being written if it is missing; maintenance creates the next one.
   await allSent([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
     ...writeStateChanges(tx, states, at),
@@ -106,7 +105,7 @@ export async function writeChanges(
   ]);
 }
 
-/** A statement for each way in which a state has changed: in an answer there are hardly two. */
+/** Returns one statement for each kind of state change; an answer rarely contains two. */
 function writeStateChanges(tx: Tx, states: readonly StateChange[], at: Date | null) {
   const alike = Map.groupBy(states, ({ oldState, newState }) => `${oldState} ${newState}`);
   return [...alike.values()].map(
@@ -131,7 +130,7 @@ function writeFirstRecords(tx: Tx, { prices, fields }: FirstRecords, at: Date | 
   ];
 }
 
-/** A SKU as it was before a transaction; null: it was not there. */
+/** A SKU as it was before a transaction; null if it did not exist. */
 export interface SkuBefore {
   readonly sku: string;
   readonly state: string | null;
@@ -139,7 +138,6 @@ export interface SkuBefore {
   readonly listed: boolean | null;
 }
 
-/** One that was not there. */
 export const absentSku = (sku: string): SkuBefore => ({
   sku,
   state: null,
@@ -148,8 +146,8 @@ export const absentSku = (sku: string): SkuBefore => ({
 });
 
 /**
- * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as
- * the last step of a transaction (see writeChanges).
+ * Writes what became of SKUs, and deletes all prices of the removed ones, with rows in their history, as the last
+ * step of a transaction (see writeChanges).
  */
 export async function writeSkuChanges(
   tx: Tx,
@@ -168,15 +166,16 @@ export async function writeSkuChanges(
 }
 
 /**
- * Notes which database this is, and advances sequences that are behind their rows, before anything is drawn from them:
- * logical replication and copies of tables leave sequences behind. Postgres warns of each.
+ * Records which database this is, and advances sequences that are behind their rows, before anything is drawn from
+ * them: logical replication and copies of tables leave sequences behind. Postgres warns about each.
  */
 export async function repairSequencesAtStart(sql: Sql): Promise<void> {
   await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
 }
 
 /**
- * The same for a running mirror, whose writers of changes note the database; no session waits if no sequence is behind.
+ * Does the same for a running mirror, where writers of changes record the database. No session waits if no sequence
+ * is behind.
  */
 export async function repairSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
@@ -191,7 +190,7 @@ export interface PriceChange {
   readonly observedAt: Date;
 }
 
-/** The newest price changes; by the primary key, so the length of the history does not matter. */
+/** Reads the newest price changes, by primary key, so the length of the history does not matter. */
 export async function readRecentChanges(sql: Sql, most: number): Promise<PriceChange[]> {
   return await sql<PriceChange[]>`
     select h.sku, p.name, h.size, h.old_price as "oldPrice", h.new_price as "newPrice", h.observed_at as "observedAt"
@@ -200,13 +199,13 @@ export async function readRecentChanges(sql: Sql, most: number): Promise<PriceCh
     order by h.id desc`;
 }
 
-/** Deletes all prices of SKUs, with a line in their history. */
+/** Deletes all prices of SKUs, with rows in their history. */
 const deletePrices = (tx: Queryable, skus: readonly string[]) => tx`
   with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price)
   insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
   select sku, size, price, null, now(), false from gone where price is not null order by sku, size`;
 
-/** Takes the numbers from prices that cannot be deleted. Nobody's key moves, so no foreign key objects. */
+/** Clears the values of prices that cannot be deleted. No key changes, so no foreign key objects. */
 const emptyPrices = (tx: Queryable, sku: string) => tx`
   with held as materialized (select sku, size, price from catalog.prices where sku = ${sku} and num_nonnulls(price, entry) > 0),
   emptied as (
@@ -215,7 +214,7 @@ const emptyPrices = (tx: Queryable, sku: string) => tx`
   insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
   select sku, size, price, null, now(), false from held where price is not null order by size`;
 
-/** Why somebody's foreign key, trigger or lock keeps prices from being deleted; null where that is not why. */
+/** Returns why others' foreign key, trigger or lock prevents deleting prices; null if the error has another cause. */
 const objection = (error: unknown): string | null => {
   const rejected = isLockNotAvailable(error)
     ? { state: LOCK_NOT_AVAILABLE, by: 'the lock of another session' }
@@ -223,24 +222,24 @@ const objection = (error: unknown): string | null => {
   return rejected === null ? null : `SQLSTATE ${rejected.state}, by ${rejected.by}`;
 };
 
-/** Whether deletePricesAround may do what has failed so. */
+/** Whether deletePricesAround can work around this error. */
 export const isObjected = (error: unknown): boolean => objection(error) !== null;
 
 /**
- * Deletes the prices of SKUs. If somebody's foreign key, trigger or lock objects to some, those prices stay, without
- * their numbers if possible, and their SKUs are put into quarantine. Call this with the lock of changes held, as the
- * last step of a transaction (writeChanges).
+ * Deletes the prices of SKUs. If a foreign key, trigger or lock of others prevents that for some, those prices stay,
+ * without their numbers if possible, and their SKUs are put into quarantine. Call this as the last step of a
+ * transaction, while holding the lock on changes (writeChanges).
  */
 export async function deletePricesAround(tx: Tx, skus: readonly string[]): Promise<void> {
-  // What is checked at the end of the transaction is to be seen here.
+  // Checks that are deferred to the end of the transaction must fail here.
   await tx`set constraints all immediate`;
-  // Of a seller, on one of the prices: whoever writes changes waits meanwhile.
+  // A seller may have locked one of the prices, and all writers of changes wait meanwhile.
   await limitLockWaits(tx);
   await quarantine(tx, 'store', await keptOf(tx, skus));
   await tx`select catalog_internal.notify_changes()`;
 }
 
-/** Deletes prices in halves, down to those that are kept. */
+/** Deletes prices, in halves if some cannot be deleted. Returns the SKUs that keep theirs, for quarantine. */
 async function keptOf(tx: Tx, skus: readonly string[]): Promise<Quarantined[]> {
   const problem = await attempt(tx, (inner) => deletePrices(inner, skus));
   const [first] = skus;
@@ -254,9 +253,9 @@ async function keptOf(tx: Tx, skus: readonly string[]): Promise<Quarantined[]> {
   return [{ reason: 'not-deleted', sku: first, sample }];
 }
 
-/** Does it, or nothing where somebody objects, and says why. */
+/** Runs `work`. If others prevent it, undoes it and returns why; otherwise null. */
 async function attempt(tx: Tx, work: (inner: Tx) => Promise<unknown>): Promise<string | null> {
-  // The driver never releases its own savepoints, and thousands within one another are slow.
+  // The driver never releases its own savepoints, and thousands of nested ones are slow.
   await tx`savepoint attempt`;
   const problem = await tx.savepoint(work).then(
     () => null,

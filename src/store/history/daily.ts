@@ -1,26 +1,26 @@
 import { scanning, transaction, type Sql, type Tx } from '../connection/db.ts';
 
 /*
- * A day (UTC) of a size, made from its changes in the order of their commits. A change counts from when it was
- * observed, or from when the one before it was, if that is later (a clock was set back between them), as in
- * catalog.price_at. So the days of one size never go back, and a further change needs only the row of its newest day.
+ * A day (UTC) of a size is computed from its changes in commit order. A change counts from when it was observed, or
+ * from when the previous one was observed if that is later (a clock was set back in between), as in
+ * catalog.price_at. So the days of a size never go backwards, and a new change needs only the row of its newest day.
  * The newest price counts until the end of its day: a row depends only on the changes, and is right once the day is
  * over, even if it is never computed again.
  */
 
-/** Changes that are counted to their days at a time, in a transaction of its own. */
+/** How many changes one transaction adds to their days. */
 const PIECE = 5000;
 
 export interface DailyProgress {
-  /** Days of sizes that were written. */
+  /** Rows written, one for each day of a size. */
   readonly written: number;
-  /** Whether all changes that were committed at its beginning are counted. */
+  /** Whether all changes that were committed at the beginning are counted. */
   readonly caughtUp: boolean;
 }
 
 /**
- * Brings catalog.daily_prices up to date, at most `pieces` pieces of changes. Each piece commits with the position up
- * to which changes are counted, so that work that was ended, by whomever, is continued there.
+ * Brings catalog.daily_prices up to date, with at most `pieces` pieces of changes. Each piece commits together with
+ * the position up to which changes are counted, so interrupted work continues there.
  */
 export async function keepDailyPrices(sql: Sql, pieces: number, piece = PIECE): Promise<DailyProgress> {
   let written = 0;
@@ -33,10 +33,10 @@ export async function keepDailyPrices(sql: Sql, pieces: number, piece = PIECE): 
 }
 
 async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; written: number }> {
-  // First, so that the other statement sees what was committed by whoever had it before.
+  // Locked first, so that the next statement sees what the previous holder committed.
   const [at] = await tx<{ position: string }[]>`select position from catalog_internal.daily for update`;
   const after = at?.position ?? '0';
-  // A disk that is slow may take its time over what is read of thousands of SKUs.
+  // A slow disk may need long to read the rows of thousands of SKUs.
   const [counted] = await scanning(tx<{ changes: number; written: number }[]>`
     with piece as materialized (
       select id, sku, size, old_price, new_price, size_type_changed, observed_at, (observed_at at time zone 'UTC')::date as day
@@ -64,14 +64,14 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
 }
 
 /**
- * The days of the sizes in `piece`: `ends` has what they begin and end with, `middles` what lies between.
+ * SQL: the days of the sizes in `piece`. `ends` contains their first and last values, `middles` what lies between.
  *
- * - `starts`: the change from which a size's days are made again: the first of its newest day where the piece may add
- *   to that, else its first of the piece. A day whose changes are partly dropped stays as it is, and what would add to
- *   it counts to the day after.
+ * - `starts`: the change from which a size's days are computed again: the first of its newest day if the piece may
+ *   add to that, otherwise its first in the piece. A day whose changes are partly dropped stays as it is, and what
+ *   would add to it counts to the next day.
  * - `moves`: changes with the moment from which they count.
- * - `spans`: how long which price was held on a day, in microseconds. After a correction of size_type the key means
- *   another size: of its day only what comes after it counts.
+ * - `spans`: how long each price held on a day, in microseconds. After a correction of size_type the key means
+ *   another size, so only what comes after it counts to that day.
  */
 function days(tx: Tx, after: string) {
   return tx`

@@ -1,14 +1,14 @@
 import type { Tx } from '../connection/db.ts';
 
 /*
- * What `catalog-mirror export` writes: tables and views of the schema catalog as its readers see them, a batch of
- * rows at a time.
+ * What `catalog-mirror export` writes: tables and views of the schema catalog as readers see them, in batches of
+ * rows.
  */
 
 export const EXPORTS = ['prices', 'history', 'daily', 'products'] as const;
 export type Export = (typeof EXPORTS)[number];
 
-/** `time` and `day` come as microseconds and as days since 1970, in UTC. */
+/** `time` values are microseconds and `day` values days since 1970, in UTC. */
 export type ColumnType = 'text' | 'integer' | 'bigint' | 'real' | 'boolean' | 'time' | 'day';
 
 export interface ExportColumn {
@@ -19,11 +19,11 @@ export interface ExportColumn {
 interface ExportSource {
   readonly from: string;
   readonly columns: Readonly<Record<string, ColumnType>>;
-  /** None: as the table lies, which is about in order of time; to sort it takes longer than to write it. */
+  /** If absent, rows come as stored, roughly in order of time: sorting them would take longer than writing them. */
   readonly order?: string;
-  /** Where it can be narrowed by time: the column, a time or a day. */
+  /** The time or day column by which rows can be narrowed. */
   readonly since?: string;
-  /** The table that has as many rows. */
+  /** A table with the same number of rows. */
   readonly counted: string;
 }
 
@@ -100,10 +100,10 @@ const SOURCES: Readonly<Record<Export, ExportSource>> = {
 export const exportColumns = (what: Export): readonly ExportColumn[] =>
   Object.entries(SOURCES[what].columns).map(([name, type]) => ({ name, type }));
 
-/** The tables and views that are read for these. */
+/** Returns the tables and views that these exports read. */
 export const tablesOf = (exports: readonly Export[]): string[] => exports.map((what) => SOURCES[what].from);
 
-/** Whether rows can be left out by their time. */
+/** Whether rows can be selected by time. */
 export const hasSince = (what: Export): boolean => SOURCES[what].since !== undefined;
 
 const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> = {
@@ -113,8 +113,8 @@ const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> 
 };
 
 /**
- * The rows, in batches of at most `batch`, each row with its values in the order of `exportColumns`; bigint and time
- * as texts. Without `since` (a date, UTC) all of them.
+ * Reads the rows in batches of at most `batch`. Values are in the order of `exportColumns`; bigint and time are
+ * texts. `since` is a date in UTC; null reads all rows.
  */
 export function readExport(
   tx: Tx,
@@ -140,14 +140,14 @@ export function readExport(
 }
 
 /**
- * Locks what is to be read, as reading does, before the transaction has a snapshot: a migration that writes a table
- * anew and commits behind the snapshot would leave it empty in its eyes.
+ * Locks what is to be read, as reading does, before the transaction has a snapshot: if a migration rewrote a table
+ * and committed after that, this transaction would see it empty.
  */
 export async function lockExported(tx: Tx, exports: readonly Export[]): Promise<void> {
   await tx.unsafe(`lock table ${tablesOf(exports).join(', ')} in access share mode`);
 }
 
-/** About how many rows there are, as Postgres has last counted them; null where it never has. */
+/** Returns about how many rows there are, by Postgres's last count; null if it never counted. */
 export async function estimateRows(tx: Tx, what: Export): Promise<number | null> {
   const [row] = await tx<{ rows: number | null }[]>`
     select nullif(sum(greatest(reltuples, 0)), 0)::float8 as rows from pg_class

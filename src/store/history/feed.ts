@@ -2,7 +2,10 @@ import type { LoneClient } from '../connection/db.ts';
 import { POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 import { FollowerError, type Place } from './followers.ts';
 
-/** A change of the feed, as catalog.changes returns it; of the first copy, what is there as if it had just appeared. */
+/**
+ * A change of the feed, as catalog.changes returns it. The first copy reports what exists as if it had just
+ * appeared.
+ */
 export interface Change {
   readonly position: bigint;
   readonly kind: string;
@@ -15,34 +18,32 @@ export interface Change {
   readonly newValue: string | null;
   readonly meaningChanged: boolean;
   readonly observedAt: Date;
-  /** Part of the first copy: its position is the one from which changes follow. */
+  /** Part of the first copy; its position is the one from which changes follow. */
   readonly copy: boolean;
 }
 
-/** Which changes are wanted: those that every part lets through. Null: all of them. */
+/** Which changes are wanted: those that every part lets through. A part that is null lets all through. */
 export interface Filter {
   readonly kinds: readonly string[] | null;
-  /** As catalog.scope compares brands: without the case of A to Z and blanks around them. */
+  /** Compared as catalog.scope compares brands: ignoring the case of A to Z, and blanks around them. */
   readonly brands: readonly string[] | null;
   readonly skus: readonly string[] | null;
-  /** Only what is on catalog.watchlist. */
+  /** Only SKUs on catalog.watchlist. */
   readonly watchlist: boolean;
 }
 
-/** What was read of the feed. */
 export interface Page {
-  /** Those that pass the filter, in order. */
+  /** The changes that pass the filter, in order. */
   readonly changes: readonly Change[];
   /**
-   * The position of the last change that was read, whether or not it passed; where nothing was read, the one from
-   * which it was.
+   * The position of the last change that was read, whether or not it passed; if none was read, where reading began.
    */
   readonly readTo: bigint;
-  /** Of the first copy: the SKU up to which it was read; null: these are changes. */
+  /** In the first copy: the SKU up to which it was read, or null at its end. Always null for changes. */
   readonly copiedTo: string | null;
-  /** Of the first copy: the newest position when it was read. */
+  /** In the first copy: the newest position when it was read. */
   readonly shownTo?: bigint;
-  /** Nothing more is there at present. */
+  /** Whether there is nothing more at present. */
   readonly isEnd: boolean;
 }
 
@@ -66,10 +67,10 @@ const COLUMNS =
   'position, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at';
 
 /**
- * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU
- * is no longer mirrored, and that its prices go, passes without a lookup, because nothing is left to look up, and a
- * follower that does not know the SKU loses nothing. The change of a brand also passes for its old value, because it is
- * the last that a follower of that brand hears of the SKU.
+ * Returns the condition under which a change passes, and the join that it needs; its parameters begin with the
+ * third. If a SKU is no longer mirrored, or its prices go, that passes without a lookup: nothing is left to look up,
+ * and a follower that does not know the SKU loses nothing. A change of brand also passes for its old value, because
+ * it is the last change of the SKU that a follower of that brand gets.
  */
 function passing({ kinds, brands, skus, watchlist }: Filter) {
   const values = [kinds, brands, skus];
@@ -90,17 +91,19 @@ function passing({ kinds, brands, skus, watchlist }: Filter) {
   };
 }
 
-/** Where is read, and what else the database has to have: the position that a receiver may have been told of. */
+/**
+ * Where to read from, and the position that a receiver may have been told of, which the database must have reached.
+ */
 interface Reading {
   readonly after: bigint;
   readonly seen: bigint;
 }
 
 /**
- * Reads rows of the feed that pass, and its last row in any case, because that shows how far was read. If a receiver
- * has been told of more than `after`, rows are read only from a database that has those changes, too. Both are checked
- * in one statement, because the database could be replaced in between, and each time, because a promoted standby shows
- * it only once somebody has written there.
+ * Reads the rows of the feed that pass, and its last row in any case, because that shows how far was read. If a
+ * receiver has been told of more than `after`, rows are read only from a database that has those changes, too. One
+ * statement checks both, because the database could be replaced in between, and every read checks it, because a
+ * promoted standby shows it only once somebody has written there.
  */
 async function readRows(
   client: LoneClient,
@@ -179,8 +182,8 @@ export async function readChanges(
 }
 
 /**
- * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `reading.after`:
- * where changes follow from when the copy is over; all of it has that one.
+ * Reads the next `skus` SKUs as if they had just appeared (catalog.changes_snapshot). `reading.after` is the
+ * position from which changes follow once the copy is over; every row of the copy gets it.
  *
  * @throws FollowerError `position-lost`
  */
@@ -204,13 +207,15 @@ export async function readCopy(
   };
 }
 
-/** The position up to which a receiver may have been told of changes, those that a first copy has shown among them. */
+/**
+ * Returns the position up to which a receiver may have been told of changes, including those shown by a first copy.
+ */
 export const newestOf = ({ position, shownTo = position }: Place): bigint =>
   shownTo > position ? shownTo : position;
 
 /**
- * Checks that the database has all changes that the receiver may have been told of. A standby that is behind refuses
- * it with a conflict (SQLSTATE 40001) until it has them.
+ * Checks that the database has all changes that the receiver may have been told of. A standby that is behind fails
+ * with a conflict (SQLSTATE 40001) until it has them.
  *
  * @throws FollowerError `position-lost`
  */
@@ -221,9 +226,9 @@ export async function checkReached(client: LoneClient, delivered: Place): Promis
 }
 
 /**
- * Checks, by what was delivered, that a kept place is still one to go on from. A database that was restored, or a
- * standby that was behind, has an earlier place, or one to which another process has followed on it, and no later
- * change tells of the changes that are lost. A follower that was set back otherwise only gets changes again.
+ * Checks a kept place against what was delivered. A database that was restored, or a standby that was behind, has an
+ * earlier place, or one that another process has reached on it, and no later change reveals that changes are lost. A
+ * follower that was set back for another reason only gets changes again.
  *
  * @throws FollowerError `position-lost`
  */
@@ -234,8 +239,8 @@ export async function checkNotSetBack(client: LoneClient, delivered: Place, kept
 }
 
 /**
- * What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be
- * found.
+ * Whether the receiver has more of the copy than was kept: that may include lost changes, and no position reveals
+ * it.
  */
 const isCopyBehind = (delivered: string | null, kept: string | null): boolean =>
   kept !== null && (delivered === null || Buffer.compare(Buffer.from(kept), Buffer.from(delivered)) < 0);

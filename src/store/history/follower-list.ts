@@ -1,7 +1,7 @@
 import type { Queryable, Sql } from '../connection/db.ts';
 import type { Delivery } from './followers.ts';
 
-/** A follower as it stands, for people and metrics. */
+/** The current state of a follower, for people and metrics. */
 export interface FollowerNow {
   readonly name: string;
   readonly delivery: Delivery;
@@ -9,13 +9,13 @@ export interface FollowerNow {
   /** While the first copy is being sent: the SKU up to which it is delivered. */
   readonly afterSku: string | null;
   /**
-   * Changes after its position, 10,000 at most are counted, and how long the first has waited; null: the position is
-   * lost.
+   * How many changes are after its position (10,000 at most are counted), and how long the first has waited; null if
+   * the position is lost.
    */
   readonly behind: number | null;
   readonly behindSeconds: number | null;
   readonly lost: boolean;
-  /** Null: no process follows under this name at present. */
+  /** Null if no process follows under this name at present. */
   readonly heldBy: string | null;
   readonly failures: number;
   readonly failingSince: Date | null;
@@ -25,7 +25,7 @@ export interface FollowerNow {
   readonly deadLetters: number;
 }
 
-/** Every follower, in order of name. */
+/** Reads all followers, in order of name. */
 export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
   return await sql<FollowerNow[]>`
     select name, delivery, position::text, after_sku as "afterSku", behind, behind_seconds as "behindSeconds",
@@ -36,7 +36,8 @@ export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
 }
 
 /**
- * Forgets a follower, its position and its dead letters; how many these were, null where there is none of this name.
+ * Deletes a follower, its position and its dead letters. Returns how many dead letters it had; null if no follower
+ * has this name.
  */
 export async function forgetFollower(sql: Sql, name: string): Promise<number | null> {
   const [row] = await sql<{ letters: number }[]>`
@@ -59,7 +60,7 @@ export interface DeadLetter {
   readonly buriedAt: Date;
 }
 
-/** The dead letters of a follower, oldest first, without what they hold. */
+/** Reads the dead letters of a follower, oldest first, without their bodies. */
 export async function listDeadLetters(sql: Sql, follower: string): Promise<DeadLetter[]> {
   return await sql<DeadLetter[]>`
     select id, message_id as "messageId", position_from as "positionFrom", position_to as "positionTo", changes, attempts,
@@ -67,7 +68,7 @@ export async function listDeadLetters(sql: Sql, follower: string): Promise<DeadL
     from catalog_internal.dead_letters where follower = ${follower} order by id`;
 }
 
-/** What one of them holds, as it was sent; null where it is gone. */
+/** Reads a dead letter's body as it was sent; null if the letter is gone. */
 export async function readLetter(
   sql: Sql,
   id: string,
@@ -77,7 +78,7 @@ export async function readLetter(
   return row ?? null;
 }
 
-/** One was tried again, in vain. */
+/** Counts another failed attempt at a dead letter. */
 export async function noteAttempt(
   sql: Sql,
   id: string,
@@ -87,12 +88,12 @@ export async function noteAttempt(
     update catalog_internal.dead_letters set attempts = attempts + 1, last_status = ${status}, last_said = ${said} where id = ${id}`;
 }
 
-/** Deletes one; nothing where it is gone. */
+/** Deletes a dead letter if it still exists. */
 export async function deleteLetter(sql: Sql, id: string): Promise<void> {
   await sql`delete from catalog_internal.dead_letters where id = ${id}`;
 }
 
-/** Deletes all of a follower; returns how many. */
+/** Deletes all dead letters of a follower; returns how many. */
 export async function discardLetters(sql: Sql, follower: string): Promise<number> {
   const { count } = await sql`delete from catalog_internal.dead_letters where follower = ${follower}`;
   return count;

@@ -1,16 +1,19 @@
 import type { LoneClient } from '../connection/db.ts';
 import { FollowerError, type Holder, type Place } from './followers.ts';
 
-/** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
+/** The limit for one follower. A receiver that refuses this many batches refuses everything, so the next ones wait. */
 export const MAX_DEAD_LETTERS = 100;
 
-/** What the last delivery came to, for people. */
+/** The result of the last delivery, for people. */
 export interface Said {
   readonly status: number | null;
   readonly said: string | null;
 }
 
-/** By these a row is still this session's: after a restore another process may draw the number of one from before. */
+/**
+ * Whether a row is still this session's. Its number alone does not tell: after a restore another process may draw it
+ * again.
+ */
 const IS_MINE = 'name = $1 and holder = $2 and pid = $3 and backend_start = $4';
 
 /** A session that holds a name, and what it may write. */
@@ -25,7 +28,7 @@ export class NameHeld {
     this.#mine = [name, number, sessions.at(-1)?.pid, sessions.at(-1)?.began];
   }
 
-  /** Before a batch whose last change is at `to` is delivered. What is counted is of it, and of none before it. */
+  /** Notes that a batch whose last change is at `to` is about to be delivered. The counts are of this batch only. */
   async sending(to: bigint, { failures, refusals }: Pick<Place, 'failures' | 'refusals'>): Promise<void> {
     await this.#update(
       `sending_to = $5, failures = $6, refusals = $7,
@@ -35,7 +38,9 @@ export class NameHeld {
     );
   }
 
-  /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
+  /**
+   * Notes that a batch is delivered, or that nothing up to there passes the filter (`said` null: nothing was sent).
+   */
   async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
     const noted = ', last_status = $7, last_said = $8, last_at = clock_timestamp()';
     await this.#update(
@@ -45,7 +50,7 @@ export class NameHeld {
     );
   }
 
-  /** A batch was not delivered; `isByClock`: because a clock is wrong. */
+  /** Notes that a batch was not delivered; `isByClock`: because a clock is wrong. */
   async failed(
     failures: number,
     refusals: number,
@@ -59,7 +64,10 @@ export class NameHeld {
     );
   }
 
-  /** A batch becomes a dead letter, and the position goes on behind it; false where there are too many of them. */
+  /**
+   * Makes a batch a dead letter and moves the position past it. Returns false if there are too many dead letters, or
+   * if the name is no longer this session's.
+   */
   async bury(letter: {
     readonly messageId: string;
     readonly first: bigint;
@@ -99,7 +107,7 @@ export class NameHeld {
     return rowCount !== 0;
   }
 
-  /** Gives the name back, so that the next process need not wait. */
+  /** Releases the name, so that the next process need not wait. */
   async release(): Promise<void> {
     await this.#client.query(
       `update catalog_internal.followers set holder = null, pid = null, backend_start = null, held_by = null

@@ -3,17 +3,17 @@ import type { OwnSession } from '../connection/own-session.ts';
 import { isPrivilegeLacking, POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 
 /*
- * Positions of `catalog-mirror follow`, by name. The session in a name's row holds the name for as long as it is alive.
- * Every statement that delivers uses that session, so that an answer proves that it still holds the name; if somebody
- * has taken the name meanwhile, no row is found.
+ * Positions of `catalog-mirror follow`, by name. The session in a name's row holds the name for as long as it is
+ * alive. Every statement about a delivery uses that session, so its success proves that the session still holds the
+ * name; if somebody else has taken the name, it finds no row.
  */
 
-/** More are hardly wanted, and each has series of its own in the metrics. */
+/** More are hardly needed, and each has its own series in the metrics. */
 export const MAX_FOLLOWERS = 50;
 
 export type FollowerProblem = 'held' | 'taken' | 'too-many' | 'unknown' | 'position-lost';
 
-/** Why a follower cannot go on. The message says it; `hint`, what to do. */
+/** Why a follower cannot continue. The message says why, `hint` what to do. */
 export class FollowerError extends Error {
   override readonly name = 'FollowerError';
   readonly kind: FollowerProblem;
@@ -26,38 +26,38 @@ export class FollowerError extends Error {
   }
 }
 
-/** Where a follower is. */
+/** How far a follower is. */
 export interface Place {
   readonly position: bigint;
   /** While the first copy is being sent: the SKU up to which it is delivered. */
   readonly afterSku: string | null;
-  /** The end of a batch that was being delivered. */
+  /** The end of the batch that was being delivered. */
   readonly sendingTo: bigint | null;
   readonly failures: number;
   readonly refusals: number;
-  /** How long ago that batch failed first because a clock was wrong, when the name was taken. */
+  /** How long before the name was taken that batch first failed because of a wrong clock. */
   readonly clockFailingForMs?: number;
-  /** The position up to which the receiver may have been told of changes, as far as this process knows. */
+  /** The newest position that the receiver may have been told of, as far as this process knows. */
   readonly shownTo?: bigint;
 }
 
 export type Delivery = 'stdout' | 'webhook';
 
-/** Where a follower begins that has no position yet. */
+/** Where a follower begins if it has no position yet. */
 export type Beginning = 'now' | 'oldest' | 'start' | bigint;
 
 export interface FollowerOptions {
   readonly name: string;
   readonly delivery: Delivery;
-  /** Null: it has begun, so that somebody who does not know the name has lost it. */
+  /** Null if it has begun already: a database that does not know the name then has lost it. */
   readonly from: Beginning | null;
-  /** Begin at `from` although a position is kept. */
+  /** Begin at `from` even if a position is kept. */
   readonly reset: boolean;
   /** Who holds the name, for others to read. */
   readonly heldBy: string;
 }
 
-/** By what a process holds names: its number, and its sessions, of which the last is the present one. */
+/** What a process holds names with: its number, and its sessions, the last of which is the present one. */
 export interface Holder {
   readonly number: string;
   readonly sessions: readonly OwnSession[];
@@ -85,10 +85,10 @@ const placeOf = (row: Row): Place => ({
 });
 
 /**
- * Notes which database this is, if it is another than the one last written to (as after a restore), before a position
- * is judged or given out. Otherwise a position from before the restore could pass for one of here until something is
- * written, and a copy would get a position older than the lost changes that the receiver has. A reader's role may not
- * do this; the daemon does when it starts.
+ * Records which database this is if it is not the one last written to (as after a restore), before a position is
+ * judged or given out. Otherwise a position from before the restore could pass for one of this database until
+ * something is written, and a copy would get a position older than the lost changes that the receiver has. A
+ * reader's role may not do this; the daemon does it when it starts.
  */
 export async function noteLineage(client: LoneClient): Promise<void> {
   await client
@@ -102,7 +102,7 @@ export async function noteLineage(client: LoneClient): Promise<void> {
 }
 
 /**
- * The position that a beginning means now.
+ * Returns the position that a beginning means now.
  *
  * @throws FollowerError `position-lost`
  */
@@ -125,8 +125,8 @@ export async function beginningOf(client: LoneClient, from: Beginning): Promise<
 }
 
 /**
- * A number that no other process has held a name by, as far as this database knows: one that is restored draws again
- * what it has drawn.
+ * Draws a number under which no other process has held a name, as far as this database knows: after a restore it
+ * draws the same numbers again.
  */
 export async function drawHolder(client: LoneClient): Promise<string> {
   const { rows } = await client.query<{ holder: string }>(
@@ -135,14 +135,14 @@ export async function drawHolder(client: LoneClient): Promise<string> {
   return rows[0]?.holder ?? '';
 }
 
-/** What the session of a follower calls itself. */
+/** Returns the application name of a follower's session. */
 export const followerSession = (name: string | null): string =>
   `catalog-mirror follow${name === null ? '' : ` ${name}`}`;
 
 /**
- * Whether a session is still a follower's: a pooler goes on with the session of a client that has died, as its own or
- * for somebody else, who calls it otherwise. `$5`: what a follower of this name calls it. By that alone where names
- * of sessions arrive.
+ * Whether a session is still a follower's. A pooler keeps the session of a client that has died, for itself or for
+ * another client, which names it differently. `$5` is the application name that a follower of this name uses. It
+ * decides only if session names reach the server.
  */
 const IS_FOLLOWING = `(
   not starts_with(current_setting('application_name'), left($5, 63))
@@ -150,8 +150,8 @@ const IS_FOLLOWING = `(
     select from pg_stat_activity a where a.pid = followers.pid and starts_with(a.application_name, left($5, 63))))`;
 
 /**
- * Takes the name for the present session, and makes it where nobody has used it. `heldBy`: a living session of another
- * process holds it.
+ * Takes the name for the present session, and creates it if nobody has used it. Returns `heldBy` if a living session
+ * of another process holds it.
  *
  * @throws FollowerError `too-many`, `unknown`, `position-lost`
  */
@@ -163,7 +163,7 @@ export async function takeName(
   const present = sessions.at(-1);
   await client.query('begin');
   try {
-    // Names are made one at a time, so that they can be counted.
+    // Names are created one at a time, so that they can be counted.
     await client.query('lock table catalog_internal.followers in share row exclusive mode');
     const begun =
       reset || !(await isKnown(client, name)) ? await beginningOf(client, begunAt(name, from)) : null;
@@ -192,7 +192,7 @@ export async function takeName(
          where name = $1`,
         [name, String(begun), from === 'start' ? '' : null],
       );
-    // What they hold is older than the copy that comes now.
+    // The dead letters are older than the copy that comes now.
     if (begun !== null && from === 'start')
       await client.query('delete from catalog_internal.dead_letters where follower = $1', [name]);
     const taken = await client.query<Row>(

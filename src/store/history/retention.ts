@@ -1,8 +1,8 @@
 import type { Sql } from '../connection/db.ts';
 
-/* How long histories are kept, and the room that is made ahead of them: by maintenance (sync/maintenance.ts). */
+/* How long histories are kept, and the chunks that maintenance (sync/maintenance.ts) creates ahead of them. */
 
-/** Creates the history's next chunk before it is needed. Throws where it cannot be made. */
+/** Creates the history's next chunk before it is needed. Throws if that fails. */
 export async function prepareHistory(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks(ahead => true)`;
 }
@@ -12,13 +12,13 @@ export interface HistoryRest {
   untilMs: number;
 }
 
-/** Each attempt reads the seller's table anew to find what refers to the chunk. */
+/** Each attempt reads the seller's table again to find what refers to the chunk. */
 const REFERRED_REST_MS = 3_600_000;
 
 /**
- * Drops the chunks of price_history whose newest row is older than `olderThanMs`, oldest first, each in a transaction
- * of its own; returns how many. If a chunk is being read, it and all later ones wait for the next call; if a seller's
- * rows refer to it, for the first call after an hour (`rest`, kept from one call to the next).
+ * Drops the chunks of price_history whose newest row is older than `olderThanMs`, oldest first, each in its own
+ * transaction; returns how many. If a chunk is being read, it and all later ones wait for the next call. If a
+ * seller's rows refer to it, they wait for the first call after an hour (`rest`, kept from one call to the next).
  */
 export async function pruneHistory(
   sql: Sql,
@@ -38,8 +38,8 @@ export async function pruneHistory(
 }
 
 /**
- * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last
- * dropped chunk, which catalog.changes refuses already. At most `limit`; returns how many.
+ * Deletes batches of changes that are older than the kept price history: positions behind its last dropped chunk,
+ * which catalog.changes already refuses. Deletes at most `limit`; returns how many.
  */
 export async function pruneBatches(sql: Sql, { limit }: { readonly limit: number }): Promise<number> {
   const dropped = await sql`
@@ -50,21 +50,22 @@ export async function pruneBatches(sql: Sql, { limit }: { readonly limit: number
   return dropped.count;
 }
 
-/** Up to which position members' history was pruned, and of which columns: before it nothing is left to prune. */
+/** Up to which position members' history was pruned, and of which columns. Nothing before it is left to prune. */
 export interface PrunedMembers {
   readonly upTo: string;
   readonly unsteady: readonly string[];
 }
 
-/** Nothing was, or nobody knows. */
+/** Nothing was pruned, or it is not known how far. */
 export const NOTHING_PRUNED: PrunedMembers = { upTo: '0', unsteady: [] };
 
 /**
- * Deletes rows of members' history that are older than the kept price history: positions behind its last dropped chunk,
- * which catalog.changes refuses already. Also rows of columns that go back and forth (`unsteady`), except those that
- * say what the size keys of old prices meant. At most `limit`; returns how many, and up to which position. Rows that it
- * keeps stay for ever and are not read again: `pruned` is the last return value, which counts unless other columns are
- * unsteady by now, or a copy of the database is at an earlier position.
+ * Deletes rows of members' history that are older than the kept price history: positions behind its last dropped
+ * chunk, which catalog.changes already refuses. These are rows of `product`, and of columns that go back and forth
+ * (`unsteady`), except those that say what the size keys of old prices meant. Deletes at most `limit`; returns how
+ * many, and up to which position. Rows that it keeps stay for ever and are not read again: `pruned` is the previous
+ * return value, which is ignored if other columns are unsteady by now, or the database is a copy at an earlier
+ * position.
  */
 export async function pruneMemberHistory(
   sql: Sql,
@@ -94,8 +95,8 @@ export async function pruneMemberHistory(
 }
 
 /**
- * Drops days of catalog.daily_prices that are older than that, at most `limit`; returns how many. Later days are
- * answered as before: each knows what it began with.
+ * Deletes days of catalog.daily_prices older than `olderThanMs`, at most `limit`; returns how many. Later days are
+ * answered as before, because each stores its opening price.
  */
 export async function pruneDays(
   sql: Sql,

@@ -24,13 +24,13 @@ export interface WantedSkus {
   readonly quotas?: readonly Quota[];
   readonly named?: readonly string[];
   readonly suspects?: readonly DueSuspects[];
-  /** One live SKU that is due, or is so many seconds later, whether or not it was in failed calls: any of them. */
+  /** Any one live SKU that is due within so many seconds, whether or not it was in failed calls. */
   readonly lone?: { readonly earlySeconds: number };
 }
 
 /**
- * What asking for live SKUs costs under the ceiling: `skuMs` milliseconds a SKU, from what was saved up, which is at
- * most `mostMs`.
+ * What asking for live SKUs costs under the ceiling: `skuMs` milliseconds per SKU, taken from savings of at most
+ * `mostMs`.
  */
 export interface LiveSpend {
   readonly skuMs: number;
@@ -38,12 +38,12 @@ export interface LiveSpend {
 }
 
 /**
- * Claims SKUs of each class for `leaseMs`. Promised SKUs come by earliest deadline, those of the urgent lane by rank
- * (the weight in catalog.watchlist), others, and those of equal rank, oldest first. Workers racing for the same rows
- * skip each other's; the claim of a worker that dies runs out. Each SKU comes with its generation at the claim: a later
- * mark moves it on, so that the answer to this claim does not settle that mark. `spend`: what each live SKU takes under
- * the ceiling on live computations. `floors`: rows due before their class's floor are not claimed. If the mirror has
- * become another account's, nothing is claimed, and the daemon ends. Null: nothing was claimed.
+ * Claims SKUs of each class for `leaseMs`. Promised SKUs come by earliest deadline, urgent ones by rank (the weight
+ * in catalog.watchlist), all others, and those of equal rank, oldest first. Workers racing for the same rows skip
+ * each other's; the claim of a worker that dies runs out. Each SKU comes with its generation at the claim: a later
+ * mark increments it, so that the answer to this claim does not settle that mark. `spend`: what each live SKU takes
+ * under the ceiling on live computations. `floors`: rows due before their class's floor are not claimed. If the
+ * mirror has become another account's, nothing is claimed, and the daemon ends. Returns null if nothing was claimed.
  */
 export async function claimDue(
   sql: Sql,
@@ -109,7 +109,7 @@ export async function claimDue(
   };
 }
 
-/** A SKU that was claimed; without any there is one row, which says whose the mirror is. */
+/** A claimed SKU. If nothing was claimed, one row without a SKU says whose the mirror is. */
 interface ClaimedRow extends ClaimedSku {
   readonly own: boolean;
   readonly claim: string;
@@ -117,7 +117,6 @@ interface ClaimedRow extends ClaimedSku {
   readonly server: string;
 }
 
-/** SQL: claims what was chosen. */
 function claiming(sql: Sql, leaseMs: number) {
   return sql`
     -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
@@ -131,7 +130,7 @@ function claiming(sql: Sql, leaseMs: number) {
       d.due_at as "dueAt", d.reason`;
 }
 
-/** In its text is how large the ledger is: a plan that is kept is one for tables of this size. */
+/** Contains the ledger's size in its text, so that a cached plan is one for tables of this size. */
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
   const all = (of: (quota: Quota) => number | null, type: string) => unplanned(sql, quotas.map(of), type);
   return sql`
@@ -145,7 +144,7 @@ function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
     ) as q(lane, live, count, early, floor)`;
 }
 
-/** SQL: of the quotas of what is promised, those of the earliest deadline. */
+/** SQL: the promised SKUs with the earliest deadlines, up to their quotas. */
 function claimedByPromise(sql: Sql) {
   return sql`
     select p.ctid from quotas q cross join lateral (
@@ -174,8 +173,9 @@ function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
 }
 
 /**
- * By lot, because live SKUs are tried by themselves while most of them fail: in an order, those that fail for
- * themselves, and so are overdue longest, would be tried again and again, and none that shows that the others work.
+ * Chooses at random, because live SKUs are tried singly while most of them fail. In a fixed order, SKUs that fail
+ * for reasons of their own, and so are overdue longest, would be tried again and again, and none that shows that the
+ * others work.
  */
 function anyLive(sql: Sql, lone: WantedSkus['lone']) {
   const early = sql`make_interval(secs => ${unplanned(sql, lone?.earlySeconds ?? 0, 'float8')})`;
@@ -194,7 +194,7 @@ function anyLive(sql: Sql, lone: WantedSkus['lone']) {
     )) for update skip locked`;
 }
 
-/** What was saved up is never further in the future than by one call, whatever the clock did. */
+/** Savings never lie further in the future than one call, whatever the clock did. */
 function spending(sql: Sql, spend: LiveSpend | null) {
   const [skuSeconds, mostSeconds] = [(spend?.skuMs ?? 0) / 1000, (spend?.mostMs ?? 0) / 1000];
   return sql`
@@ -206,10 +206,10 @@ function spending(sql: Sql, spend: LiveSpend | null) {
 }
 
 /**
- * Makes the SKUs of a claim due whose answer cannot be stored, including those from spare slots, until an answer is
- * stored: what the mirror holds of one of them may be known to be wrong. Call this before the claim is given back. If
- * the claim has only one SKU, it is the one, so a re-price is due, whatever it was asked for, as if the delta had left
- * out a move. That is no report: the next answer is judged as if nothing had been reported.
+ * Makes SKUs due if the answer to their claim cannot be stored, including those from spare slots, until an answer is
+ * stored: the mirror may hold a price that is known to be wrong. Call this before the claim is given back. If the
+ * claim has only one SKU, that one is the cause, so a re-price is due whatever it was asked for, as if the delta had
+ * left out a move. That is no report: the next answer is judged as if nothing had been reported.
  */
 export async function markUnstored(sql: Sql, claim: Claim): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);

@@ -2,21 +2,19 @@ import { constant, type Queryable, type Sql } from '../connection/db.ts';
 import { presentServer } from '../connection/own-mirror.ts';
 
 /**
- * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and
- * `lane_names` how people read them; both are held to this order by a test.
+ * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` maps reasons to lanes, and `lane_names`
+ * contains the names that people read; a test compares the order of both with this.
  */
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
-/**
- * Before all lanes, and whatever lane they are in: SKUs whose promised age (catalog.watchlist.max_age) asks for it now.
- */
+/** Comes before all lanes: SKUs of any lane whose promised age (catalog.watchlist.max_age) requires asking now. */
 export const PROMISED = 'promised';
 export type ClaimedLane = typeof PROMISED | Lane;
 
 /**
- * SQL: the reason of the next turn of a snapshot-priced SKU that is due only by `snapshot_target` of the settings `g`:
- * its sweep, or its metadata if that comes first or there are no sweeps.
+ * SQL: the reason of the next turn of a snapshot-priced SKU that is due only by `snapshot_target` of the settings
+ * `g`: its sweep, or its metadata if that comes first or there are no sweeps.
  */
 export const SNAPSHOT_REASON =
   "case when g.sweep_interval > 0 and g.sweep_interval <= g.metadata_interval then 'sweep' else 'metadata' end";
@@ -28,8 +26,8 @@ export interface LaneClass {
 }
 
 /**
- * SKUs that were in a failed call, by how many of them the next call may have: they are due, and wait for a call with
- * no others. The count stops at the asked limit.
+ * SKUs that were in a failed call, by how many of them the next call may contain. They are due, and wait for a call
+ * without any others. The count stops at the limit asked for.
  */
 export interface DueSuspects {
   readonly largestCall: number;
@@ -37,7 +35,7 @@ export interface DueSuspects {
   readonly count: number;
 }
 
-/** How much of a class is there to claim: a count that stops at the asked limit. */
+/** How many SKUs of a class can be claimed; the count stops at the limit asked for. */
 export interface DueClass extends LaneClass {
   readonly count: number;
 }
@@ -51,13 +49,13 @@ export interface Quota extends LaneClass {
 export interface ClaimedSku {
   readonly sku: string;
   readonly generation: number;
-  /** How often in a row it was deferred for what may be reasons of its own (ownDeferrals). */
+  /** Consecutive deferrals that may have reasons of the SKU's own (ownDeferrals). */
   readonly deferrals: number;
   readonly failures: number;
   readonly live: boolean;
-  /** It is in the lane of errors: it was in errors, or deferred again, while others were not. */
+  /** It is in the error lane: it failed, or was deferred again, while others were not. */
   readonly setBack?: boolean;
-  /** Since when it was due, by the database's clock; later than the claim where it was taken early. */
+  /** Since when it was due, by the database's clock; later than the claim if it was taken early. */
   readonly dueAt: Date;
   /** Why it was due (`catalog_internal.lane_of`). */
   readonly reason: string;
@@ -66,29 +64,30 @@ export interface ClaimedSku {
 /** SKUs that only this worker may ask about until the lease ends. */
 export interface Claim {
   readonly number: string;
-  /** The database's time of the claim; the request is sent after it. */
+  /** The database's time of the claim. The request is sent after it. */
   readonly askedAt: Date;
-  /** Which server has given out its number (`presentServer`); undefined: whichever is asked. */
+  /** The server that issued the number (`presentServer`); undefined: whichever is asked. */
   readonly server?: string;
   readonly skus: readonly ClaimedSku[];
 }
 
-/** What tells a claim from all others. */
+/** What distinguishes a claim from all others. */
 export type ClaimId = Pick<Claim, 'number' | 'server'>;
 
 /**
- * The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. What is promised is
- * no lane there: 0.
+ * Returns a lane's number in the ledger. The urgent lane is 1, which is named in its partial index. PROMISED is no
+ * lane of the ledger: 0.
  */
 export const laneNumber = (lane: ClaimedLane): number =>
   lane === PROMISED ? 0 : DUE_LANES.indexOf(lane) + 1;
 
-/** What the ledger is called in a statement; undefined: its columns are named without it. */
+/** The ledger's alias in a statement; undefined if its columns are unqualified. */
 type LedgerAlias = 'd' | 'due' | 'l';
 
 /**
- * SQL: a row of the ledger that nobody holds and that may be in any call. This is the condition of the partial indexes
- * due_claim, due_urgent and due_promised (store/schema/ledger.ts): they serve a statement only where it says so.
+ * SQL: a row of the ledger that nobody holds and that may be in any call. This is the condition of the partial
+ * indexes due_claim, due_urgent and due_promised (store/schema/ledger.ts), which serve only statements that contain
+ * it.
  */
 export function claimable(sql: Queryable, alias?: LedgerAlias) {
   const row = alias === undefined ? '' : `${alias}.`;
@@ -96,14 +95,14 @@ export function claimable(sql: Queryable, alias?: LedgerAlias) {
 }
 
 /**
- * Why a SKU was deferred that was asked while the ceiling on live computations was met, in `last_error`: it says
- * nothing of the SKU.
+ * The `last_error` of a SKU that was deferred while the ceiling on live computations was met, which says nothing
+ * about the SKU.
  */
 export const CEILING_MET = 'ceiling';
-/** More such deferrals in a row are hardly chance. */
+/** More such deferrals in a row can hardly be chance. */
 export const MOST_UNCOUNTED = 5;
 
-/** SQL: how often in a row a SKU was deferred for what may be reasons of its own. */
+/** SQL: how many consecutive deferrals of a SKU may have reasons of its own. */
 export function ownDeferrals(sql: Queryable, alias: LedgerAlias) {
   const row = sql.unsafe(alias);
   const met = sql.unsafe(`'${CEILING_MET}'`);
@@ -128,42 +127,42 @@ export function movable(sql: Queryable, alias: LedgerAlias) {
 }
 
 /**
- * None comes first for its promise longer before that is broken, as in catalog_internal.promised_interval; but live
- * ones, where the partner computes few, by `deferral_lead` more.
+ * The longest time before its promise is broken at which a SKU comes first, as in
+ * catalog_internal.promised_interval. For live SKUs it is longer by `deferral_lead` if the partner computes few.
  */
 export const LONGEST_LEAD_SECONDS = 45;
 
-/** SQL: how long before its promise is broken a SKU comes first at most, where it counts as `live`. */
+/** SQL: how long before its promise is broken a SKU comes first at most, if it counts as `live`. */
 export const longestLead = (sql: Sql, live: ReturnType<Sql>) =>
   sql`make_interval(secs => ${constant(sql, LONGEST_LEAD_SECONDS)} + case when ${live}
     then coalesce((select catalog_internal.deferral_lead(catalog_internal.live_rate())), 0) else 0 end)`;
 
 /**
- * SQL: whether a row `d`, of which it is said whether it counts as `live`, comes first now for its promise. Its
- * deadline is what the index is ordered by; the bound ends the reading.
+ * SQL: whether a row `d`, which counts as live if `live`, comes first now because of its promise. The index is
+ * ordered by the deadline, so the bound ends the scan.
  */
 export const promisedNow = (sql: Sql, live: ReturnType<Sql>) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + ${longestLead(sql, live)}`;
 
-/** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
+/** SQL: a floor in epoch milliseconds as a timestamp; null is before all others. */
 export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>
   sql`coalesce(to_timestamp(${ms} / 1000), '-infinity')`;
 
-/** What becomes of the SKUs of a claim that is given back, beside that they stay due. */
+/** What else happens to the SKUs of a claim that is given back. They stay due in any case. */
 export interface ReturnOptions {
-  /** They share no larger call until one with them has worked; null: any. */
+  /** Until a call with them has worked, they share no larger call than this; null: any. */
   readonly largestCall?: number | null;
   /** Milliseconds for which they are not claimed again. */
   readonly holdMs?: number;
 }
 
-/** SQL: a row of the ledger is still this claim's, and the claim is this server's. */
+/** SQL: whether a row of the ledger is still this claim's, and the claim is this server's. */
 export function heldBy(sql: Queryable, { number, server }: ClaimId, alias?: LedgerAlias) {
   const row = sql.unsafe(alias === undefined ? '' : `${alias}.`);
   return sql`${row}claim = ${number} and coalesce(${server ?? null}::text = ${presentServer(sql)}, true)`;
 }
 
-/** Gives a claim back: the call failed as a whole, its SKUs stay due as they were, but for `options`. */
+/** Gives a claim back after its call failed as a whole. Its SKUs stay due as they were, except for `options`. */
 export async function returnClaim(
   sql: Sql,
   claim: ClaimId,
@@ -175,7 +174,7 @@ export async function returnClaim(
     ${returningClaimed(sql, options)}`;
 }
 
-/** SQL: an UPDATE that gives back the rows of `claimed` (lockingClaim), as `options` say. */
+/** SQL: an UPDATE that gives back the rows of `claimed` (lockingClaim) according to `options`. */
 export function returningClaimed(sql: Sql, { largestCall = null, holdMs = 0 }: ReturnOptions) {
   return sql`
     update catalog_internal.due d set claim = null,
@@ -185,8 +184,8 @@ export function returningClaimed(sql: Sql, { largestCall = null, holdMs = 0 }: R
 }
 
 /**
- * SQL: the SKUs of a claim that are still its own, their rows of the ledger locked in order of sku, as everyone locks
- * them: an UPDATE by itself takes them as they lie, and a seller's commit could be a deadlock's victim.
+ * SQL: the SKUs that a claim still holds. Locks their rows of the ledger in order of sku, as everyone does: an
+ * UPDATE by itself locks them in physical order, and a seller's commit could become a deadlock's victim.
  */
 export function lockingClaim(sql: Sql, claim: ClaimId, skus: readonly string[]) {
   return sql`
@@ -195,9 +194,9 @@ export function lockingClaim(sql: Sql, claim: ClaimId, skus: readonly string[]) 
 
 /**
  * SQL: an UPDATE that releases rows whose wait or lease is over, longest over first, at most `limit`. It uses now()
- * instead of clock_timestamp(), because the index of waits then ends the scan at the first that is not over; and an
- * array instead of a joined subquery, because a nested loop would run that again for each row of the ledger, and lock
- * the next ones. `since`: SQL for the epoch milliseconds before which no wait is over; null if not known.
+ * instead of clock_timestamp(), so that the scan of the index of waits ends at the first that is not over. It uses
+ * an array instead of a joined subquery, because a nested loop would run that again for each row of the ledger, and
+ * lock the next ones. `since`: SQL for the epoch milliseconds before which no wait is over; null if not known.
  */
 export function endingWaits(sql: Sql, limit: number, since: ReturnType<Sql> = sql`null::float8`) {
   return sql`
@@ -217,8 +216,8 @@ export async function endWaits(sql: Sql, limit: number): Promise<number> {
 }
 
 /**
- * Moves SKUs whose metadata has reached its greatest age while their sweep was waiting into the metadata lane, which
- * has a guaranteed share. `overdueSeconds` is how long a sweep must have been overdue for that. Returns how many
+ * Moves SKUs into the metadata lane, which has a guaranteed share, if their metadata has reached its greatest age
+ * while their sweep was waiting. `overdueSeconds`: how long the sweep must have been overdue. Returns how many
  * moved.
  */
 export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: number): Promise<number> {
@@ -234,17 +233,18 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
   return moved.count;
 }
 
-/** SKUs of one class whose turns come at a configured interval. */
+/** SKUs of one class that come up at a configured interval. */
 export interface Turns extends LaneClass {
   readonly reasons: readonly string[];
   readonly intervalSeconds: number;
-  /** Why they are due at that interval. */
+  /** The reason for which they are due at that interval. */
   readonly as: string | null;
 }
 
 /**
- * Brings turns forward that are further away than their interval, for example after a start with a shorter interval,
- * because they were set when the SKUs were answered. At most `limit`, furthest first; returns how many.
+ * Brings SKUs forward that are due later than their interval allows, for example after a start with a shorter
+ * interval, because their due times were set when they were answered. At most `limit`, furthest first; returns how
+ * many.
  */
 export async function bringForward(
   sql: Sql,
@@ -266,7 +266,10 @@ export async function bringForward(
   return moved.count;
 }
 
-/** How many SKUs are due now, and how many of them a fill has still to fetch: never priced, and not failed either. */
+/**
+ * Counts the SKUs that are due now, and those of them that a fill still has to fetch: never priced, and not failed
+ * either.
+ */
 export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
   const [row] = await sql<[{ skus: number; unfetched: number }]>`
     select (count(*) filter (where not catalog_internal.is_waiting(d, clock_timestamp())))::int as skus,
@@ -275,18 +278,18 @@ export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonl
   return row;
 }
 
-/** Whether what could be asked for is asked for. */
+/** Whether due work is being done. */
 export interface Idle {
-  /** Seconds since a bulk call was last answered, at most five too many; null: none ever was. */
+  /** Seconds since the last answer to a bulk call, at most five too many; null if there never was one. */
   readonly answeredSeconds: number | null;
   /**
-   * For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none, or a call was
-   * answered within the last minute. Live ones may wait for the partner's ceiling.
+   * How many seconds a SKU has been due that waits for nothing but its turn. Null if there is none, or if a call was
+   * answered within the last minute. Live SKUs do not count: they may wait for the partner's ceiling.
    */
   readonly dueSeconds: number | null;
 }
 
-/** Whether work is due that nobody does, and since when; for the judge of health. */
+/** Reads whether work is due that nobody does, and since when; for the judge of health. */
 export async function readIdle(sql: Queryable): Promise<Idle> {
   const [row] = await sql<[Idle]>`
     with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')

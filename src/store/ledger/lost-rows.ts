@@ -4,11 +4,14 @@ import { scanning, transaction } from '../connection/db.ts';
 import { TASKS } from './tasks.ts';
 
 /*
- * Rows that the mirror needs and that only the mirror writes. If a restore left them out, or somebody else's TRUNCATE
- * or DELETE has taken them, they are made anew, as in a new mirror.
+ * Rows that the mirror needs and that only the mirror writes. If a restore left them out, or somebody's TRUNCATE or
+ * DELETE removed them, they are created again as in a new mirror.
  */
 
-/** Tables of catalog_internal whose one row the migrations make; others of one row get it once it is needed. */
+/**
+ * Tables of catalog_internal whose single row the migrations insert. Other single-row tables get theirs when it is
+ * needed.
+ */
 export const SINGLE_ROWS = [
   'account',
   'beliefs',
@@ -28,7 +31,7 @@ export const SINGLE_ROWS = [
   'watching',
 ] as const;
 
-/** Tables of some rows that never change their number: SQL that has the missing ones, and the column that they fill. */
+/** Tables with a fixed set of rows: the column that identifies a row, and SQL for all its values. */
 const SETS = {
   tasks: {
     column: 'task',
@@ -37,7 +40,10 @@ const SETS = {
   refresh_places: { column: 'place', missing: 'generate_series(1, 20)' },
 } as const;
 
-/** Which tables lack rows that the mirror cannot do without; one statement. The role may read catalog_internal. */
+/**
+ * Returns the tables that lack rows that the mirror cannot do without. The role must be able to read
+ * catalog_internal.
+ */
 export async function readLostRows(sql: Sql): Promise<string[]> {
   const singles = SINGLE_ROWS.map(
     (table) => `select '${table}' as name where not exists (select from catalog_internal.${table})`,
@@ -52,7 +58,7 @@ export async function readLostRows(sql: Sql): Promise<string[]> {
   return lost.map(({ name }) => `catalog_internal.${name}`).toSorted();
 }
 
-/** Makes those rows anew, each as a new mirror has it; returns the tables that lacked some. */
+/** Inserts those rows again, as a new mirror has them; returns the tables that lacked some. */
 export async function restoreLostRows(sql: Sql): Promise<string[]> {
   const lost = await readLostRows(sql);
   if (lost.length === 0) return lost;
@@ -69,18 +75,18 @@ export async function restoreLostRows(sql: Sql): Promise<string[]> {
   return lost;
 }
 
-/** A part of the catalog that was searched for SKUs without a row of the ledger. */
+/** The result of searching a part of the catalog for SKUs without a row of the ledger. */
 export interface LedgerPart {
-  /** The last SKU that was compared; null: it was the end of the catalog. */
+  /** The last SKU compared; null at the end of the catalog. */
   readonly upTo: string | null;
-  /** SKUs that had no row, and have one now. */
+  /** How many SKUs had no row, and have one now. */
   readonly restored: number;
 }
 
 /**
- * Marks SKUs due that have no row in the ledger, because they would never be asked for; compares the `most` SKUs behind
- * `after`. What the ledger knew of them is lost, so they count as reported, and are not actionable until they are asked
- * for.
+ * Marks SKUs due that have no row in the ledger, because they would never be asked for; compares the `most` SKUs
+ * after `after`. What the ledger knew of them is lost, so they count as reported, and are not actionable until they
+ * have been asked for.
  */
 export async function restoreLedger(sql: Sql, after: string, most: number): Promise<LedgerPart> {
   return await transaction(sql, async (tx) => {
@@ -94,15 +100,15 @@ export async function restoreLedger(sql: Sql, after: string, most: number): Prom
   });
 }
 
-/** Whether there is any price. */
 export async function hasPrices(sql: Sql): Promise<boolean> {
   const some = await scanning(sql`select where exists (select from catalog.prices)`);
   return some.length > 0;
 }
 
 /**
- * Where all prices are gone: marks priced SKUs that have sizes as reported, `most` at a time. Till they are asked for
- * none of them is actionable. Returns how many. Where others are there, the next sweep brings back those that are gone.
+ * If all prices are gone, marks priced SKUs that have sizes as reported, `most` at a time; none of them is
+ * actionable until it has been asked for. Returns how many. If only some prices are gone, the next sweep brings them
+ * back.
  */
 export async function restorePrices(sql: Sql, most: number): Promise<number> {
   let marked = 0;
@@ -121,7 +127,7 @@ export async function restorePrices(sql: Sql, most: number): Promise<number> {
   return marked;
 }
 
-/** Their rows are locked: one that is forgotten in this moment is not marked. */
+/** Marks SKUs whose rows it has locked, so a SKU that is deleted at this moment is not marked. */
 async function markLost(tx: Tx, skus: readonly string[]): Promise<number> {
   const [{ marked }] = await tx<[{ marked: number }]>`
     with locked as materialized (

@@ -1,7 +1,7 @@
 import type { Queryable, Sql } from '../connection/db.ts';
 import { isOwnMirror } from '../connection/own-mirror.ts';
 
-/** What the daemon does by itself; each has a row in catalog_internal.tasks. */
+/** The daemon's own tasks; each has a row in catalog_internal.tasks. */
 export const TASKS = [
   'manifest',
   'delta',
@@ -12,14 +12,16 @@ export const TASKS = [
   'live-plan',
 ] as const;
 export type TaskName = (typeof TASKS)[number];
-/** Tasks with runs of their own; re-pricing works in slices, and its row holds only the pause between failing calls. */
+/**
+ * Tasks that have runs. Re-pricing works in slices instead, and its row holds only the pause between failing calls.
+ */
 export type RunTask = Exclude<TaskName, 'reprice'>;
 
-/** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */
+/** How a run ended: successfully, to be retried with back-off, or postponed without having been tried. */
 export const TASK_ENDS = ['done', 'failed', 'postponed'] as const;
 export type TaskEnd = (typeof TASK_ENDS)[number];
 
-/** How often a task has failed since it last succeeded, refusals included, and how many of these were refusals. */
+/** How often a task has failed since it last succeeded, including refusals, and how many failures were refusals. */
 export interface TaskFailures {
   readonly failures: number;
   readonly refusals: number;
@@ -30,8 +32,8 @@ export interface TaskRun extends TaskFailures {
 }
 
 /**
- * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any
- * number of queue jobs may wake it: one runs. None where the mirror has become another account's.
+ * Takes a due task for `leaseMs` (renewed while it runs). Returns null if it is not due, if another worker has it,
+ * or if the mirror has become another account's. Any number of queue jobs may wake a task: one runs.
  */
 export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
   const [row] = await sql<TaskRun[]>`
@@ -44,14 +46,14 @@ export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Prom
   return row ?? null;
 }
 
-/** Lengthens the lease of a run that still has its task. */
+/** Extends the lease of a run that still has its task. */
 export async function renewTask(sql: Sql, task: TaskName, run: string, leaseMs: number): Promise<void> {
   await sql`
     update catalog_internal.tasks set running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000})
     where task = ${task} and run = ${run}`;
 }
 
-/** Shows how far a run is, in the status; nothing where the run has lost its task. */
+/** Stores a run's progress for the status; does nothing if the run has lost its task. */
 export async function showProgress(
   sql: Sql,
   task: TaskName,
@@ -61,9 +63,7 @@ export async function showProgress(
   await sql`update catalog_internal.tasks set progress = ${sql.json(progress)} where task = ${task} and run = ${run}`;
 }
 
-/**
- * Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile is kept.
- */
+/** Ends a run: stores its outcome and when the task runs next. A run that was requested meanwhile is kept. */
 export async function endTask(
   sql: Sql,
   task: TaskName,
@@ -72,7 +72,7 @@ export async function endTask(
     readonly how: TaskEnd;
     readonly outcome: string;
     readonly nextInMs: number;
-    /** The partner has refused it, as it does what comes too fast (partner rules 5.6 and 5.7). */
+    /** The partner refused it, as it refuses requests that come too fast (partner rules 5.6 and 5.7). */
     readonly isRefusal?: boolean;
   },
 ): Promise<void> {
@@ -92,7 +92,9 @@ export async function endTask(
     delete from catalog_internal.refused_tasks r using ended where r.task = ended.task and ${end.how === 'done'}`;
 }
 
-/** SQL: counts the failure of a task that `counted` has, a query before it, among its refusals, if it is one. */
+/**
+ * SQL: counts a failure as a refusal if it is one. `counted`, an earlier query of the statement, contains the task.
+ */
 export function countingRefusals(sql: Sql, isRefusal: boolean) {
   return sql`
     insert into catalog_internal.refused_tasks as r (task, refusals) select task, 1 from counted where ${isRefusal}
@@ -102,7 +104,7 @@ export function countingRefusals(sql: Sql, isRefusal: boolean) {
 const refusalsOf = (sql: Sql) => sql`
   coalesce((select r.refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0)`;
 
-/** Of these tasks those that have been due for so long, without anybody running them. */
+/** Returns those of the tasks that have been due for `forMs` without anybody running them. */
 export async function overdueTasks(
   sql: Sql,
   tasks: readonly TaskName[],
@@ -116,8 +118,8 @@ export async function overdueTasks(
 }
 
 /**
- * Brings tasks forward that are further away than their interval (milliseconds), as after a start with a shorter one:
- * they were planned when they last ended. What waits after a failure, or was put off, waits on. Returns their names.
+ * Brings forward tasks that are further away than their interval (milliseconds), as after a start with a shorter
+ * one: they were scheduled when they last ended. Failed or postponed tasks keep waiting. Returns the moved tasks.
  */
 export async function bringTasksForward(
   sql: Sql,
@@ -135,7 +137,7 @@ export async function bringTasksForward(
   return rows.map(({ task }) => task);
 }
 
-/** Whether a run of a task that began after that time has ended, and the next one does not follow at once. */
+/** Whether a run of the task that began after `since` has ended, and the next one does not follow at once. */
 export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<boolean> {
   const [row] = await sql<{ through: boolean | null }[]>`
     select started_at > ${since} and running_until is null and next_at > finished_at + interval '10 seconds' as through
@@ -143,7 +145,7 @@ export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<
   return row?.through === true;
 }
 
-/** Makes a task due now, also while it runs (it then runs once more). */
+/** Makes a task due now, even while it runs (it then runs once more). */
 export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
   await sql`
     with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})
@@ -163,8 +165,8 @@ export interface TaskState {
 }
 
 /**
- * All tasks by name. A task that an operator has put off until `infinity` is next in a hundred years: Date knows no
- * infinity.
+ * Reads all tasks by name. A task that an operator has put off until `infinity` is next in a hundred years, because
+ * Date has no infinity.
  */
 export async function readTasks(sql: Sql): Promise<TaskState[]> {
   return await sql<TaskState[]>`
@@ -175,17 +177,17 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 }
 
 /**
- * Consecutive failed bulk calls from which on all replicas pause between calls. Before that each call has fewer SKUs,
- * and others where there are any, because the reason may be one of them or their number.
+ * The number of consecutive failed bulk calls from which on all replicas pause between calls. Before that, each call
+ * has fewer SKUs, and other SKUs if there are any, because one of them or their number may be the reason.
  */
 export const FAILURES_BEFORE_PAUSE = 4;
 
 /*
- * While bulk calls fail, all replicas pause between them. The pause lives in the 'reprice' task's row: re-pricing has
- * no schedule of its own, so its next_at is free for this.
+ * While bulk calls fail, all replicas pause between them. The pause is stored in the row of the task 'reprice':
+ * re-pricing has no schedule of its own, so its next_at is free for this.
  */
 
-/** While calls pause and one of them is under way, the others read the pause again after this. */
+/** While calls pause and one of them is under way, other callers read the pause again after this time. */
 const TRIAL_UNDER_WAY_MS = 1000;
 
 export interface CallPause {
@@ -193,14 +195,15 @@ export interface CallPause {
   readonly ms: number;
   /** Consecutive failed calls. */
   readonly failures: number;
-  /** How many of these were rejected: their kind was none of OUTAGE_KINDS. */
+  /** How many of these were rejections: their kind was none of OUTAGE_KINDS. */
   readonly rejections: number;
 }
 
 /**
- * SQL: selects a CallPause as one row. Once calls pause, only one at a time goes out until one works, because otherwise
- * an outage would cost as many calls after each pause as may be under way. Claims are only looked for in an outage,
- * because no index serves that. Seconds are subtracted because Postgres before 17 cannot subtract from `infinity`.
+ * SQL: selects a CallPause as one row. Once calls pause, only one at a time goes out until one works; otherwise an
+ * outage would cost as many calls after each pause as may be under way. Claims are searched for only in an outage,
+ * because no index serves that. The subtraction is in seconds because Postgres before 17 cannot subtract from
+ * `infinity`.
  */
 export function callPauseRow(sql: Sql) {
   return sql`
@@ -212,10 +215,10 @@ export function callPauseRow(sql: Sql) {
 }
 
 /**
- * Ends the pause of calls, so that one call tries again, because the reason for it may be gone. The failures stay
- * counted until a call works, so the next pause is the longer one if it is not gone. `after`: ends only a pause after
- * failures of these kinds; null: after any. SKUs that only wait because a call with them met the outage wait no longer.
- * Returns whether there was a pause.
+ * Ends the pause of calls so that one call tries again, because the reason for the pause may be gone. Failures stay
+ * counted until a call works, so if it is not gone, the next pause is the longer one. `after`: ends only a pause
+ * after failures of these kinds; null: after any. SKUs that wait only because a call with them met the outage stop
+ * waiting. Returns whether there was a pause.
  */
 export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
   const paused = sql`catalog_internal.calls_are_paused(t) and next_at < 'infinity'
@@ -239,29 +242,29 @@ export async function endCallPause(sql: Sql, after: readonly string[] | null): P
   return ended.length > 0;
 }
 
-/** The pause of bulk calls after failures, as of now. */
+/** Reads the present pause of bulk calls after failures. */
 export async function callPause(sql: Sql): Promise<CallPause> {
   const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
   return row;
 }
 
 /*
- * Errors that ended bulk calls and were not the partner's: Postgres refused a statement of theirs, or there is a
- * defect. They are counted only for the judge of health, apart from the failures that calls pause for. They are stored
- * in the row of re-pricing, whose `progress` is free for them, so that every process sees them.
+ * Errors that ended bulk calls and were not the partner's: Postgres refused a statement, or there is a defect. They
+ * count only for the judge of health, apart from the failures that make calls pause. They are stored in the row of
+ * re-pricing, whose `progress` is free for them, so that every process sees them.
  */
 
-/** What is counted where Postgres has not said why. */
+/** The kind of a fault for which there is no SQLSTATE. */
 export const DEFECT = 'defect';
 
 /** Faults since an answer was last stored. */
 export interface CallFaults {
-  /** The SQLSTATE of the last one, or DEFECT. */
+  /** The SQLSTATE of the last fault, or DEFECT. */
   readonly kind: string;
   readonly times: number;
 }
 
-/** Counts a fault; the next answer that is stored forgets all of them (storeLesson). */
+/** Counts a fault; the next stored answer clears all of them (storeLesson). */
 export async function noteCallFault(sql: Sql, kind: string): Promise<void> {
   await sql`
     update catalog_internal.tasks set
@@ -269,7 +272,7 @@ export async function noteCallFault(sql: Sql, kind: string): Promise<void> {
     where task = 'reprice'`;
 }
 
-/** Those of the tasks as they were read; null: there were none since an answer was stored. */
+/** Extracts the faults from the tasks; null if there were none since an answer was stored. */
 export function callFaults(tasks: readonly TaskState[]): CallFaults | null {
   const { fault, faults } = tasks.find(({ task }) => task === 'reprice')?.progress ?? {};
   return typeof fault === 'string' && typeof faults === 'number' ? { kind: fault, times: faults } : null;

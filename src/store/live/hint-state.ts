@@ -1,17 +1,17 @@
-/* What is known of the sources of hints, as it is stored. */
+/* What is stored about the sources of hints. */
 
-/** What refreshes of SKUs that a source had hinted at have shown of it: sums that fade together. */
+/** What refreshes of hinted SKUs have shown about a source: sums that fade together. */
 export interface HintRecord {
-  /** Such refreshes. */
+  /** The number of such refreshes. */
   readonly tested: number;
-  /** How many of them were expected to find nothing, had there been no hint, and how many found nothing. */
+  /** How many of them were expected to find nothing without the hint, and how many did find nothing. */
   readonly expected: number;
   readonly unmoved: number;
-  /** Moves of live SKUs that refreshes have found meanwhile, hinted at or not. */
+  /** Moves of live SKUs that refreshes found meanwhile, hinted at or not. */
   readonly moves: number;
   /**
-   * Refreshes that came after one that found what the source had told of; how many of them found the prices as that
-   * left them, and how many found the prices before it again.
+   * Refreshes that followed one that found what the source had told of. Of these, how many found the prices
+   * unchanged, and how many found the prices from before that move again.
    */
   readonly followed: number;
   readonly stayed: number;
@@ -19,13 +19,12 @@ export interface HintRecord {
 }
 
 /**
- * Sources of the mirror's own: what lines of manifests tell of live SKUs. Nobody else can use these names
+ * The mirror's own sources: what manifest lines reveal about live SKUs. Nobody else can use these names
  * (catalog.hint).
  */
 export const MANIFEST_SOURCES = ['manifest.updated_at', 'manifest.sizes'] as const;
 export type ManifestSource = (typeof MANIFEST_SOURCES)[number];
 
-/** As long as no refresh has tested a source. */
 export const UNTESTED: HintRecord = {
   tested: 0,
   expected: 0,
@@ -37,8 +36,8 @@ export const UNTESTED: HintRecord = {
 };
 
 /**
- * A hint that waits for the next refresh of its SKU: with a probability of 1 − e^−hazard the SKU has moved, and with
- * that of `undone` such a move is undone before the refresh after.
+ * A hint that waits for the next refresh of its SKU. With a probability of 1 − e^−hazard the SKU has moved, and with
+ * probability `undone` such a move is undone before the refresh after that.
  */
 export interface WaitingHint {
   readonly source: string;
@@ -47,34 +46,33 @@ export interface WaitingHint {
 }
 
 /**
- * What the last refresh of a SKU has found, where sources had told of it: the prices before, by the sizes that moved.
+ * The move that the last refresh of a SKU found after sources had told of it: the former prices of the sizes that
+ * moved.
  */
 export interface PredictedMove {
   readonly sources: readonly string[];
   readonly former: Readonly<Record<string, number | null>>;
 }
 
-/** What the next refresh has found of it. */
+/** What the next refresh found about that move. */
 export interface PredictionTest {
   readonly source: string;
   readonly found: 'stayed' | 'undone' | 'moved on';
 }
 
-/** What refreshes show of a source, but for the moves that all of them find. */
+/** What refreshes show about a source, without the moves found by all refreshes. */
 export type ShownOfSource = Omit<HintRecord, 'moves'>;
 
 const { moves: _, ...nothing }: HintRecord = UNTESTED;
-/** Before any refresh. */
 export const NOTHING_SHOWN: ShownOfSource = nothing;
 
-/** What such a test adds. */
+/** Returns what such a test adds. */
 export const shownByPrediction = ({ found }: PredictionTest): Partial<ShownOfSource> => ({
   followed: 1,
   stayed: Number(found === 'stayed'),
   undone: Number(found === 'undone'),
 });
 
-/** The sums of both. */
 export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): ShownOfSource => ({
   tested: of.tested + (more.tested ?? 0),
   expected: of.expected + (more.expected ?? 0),
@@ -84,16 +82,16 @@ export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): Show
   undone: of.undone + (more.undone ?? 0),
 });
 
-/** Refreshes that have tested a source, as far as they are remembered: the older ones fade. */
+/** How many tests of a source are remembered; older ones fade. */
 export const MAX_TESTED = 500;
 
-/** What a refresh shows of a source. */
+/** What a refresh shows about a source. */
 export interface HintTest {
-  /** Null: of no source, but of how refreshes go: there is one such of each, whoever had hinted at it. */
+  /** Null for the test that shows how refreshes go in general: there is one for each refresh, whoever hinted at it. */
   readonly source: string | null;
-  /** The probability of finding nothing, had this source not hinted. */
+  /** The probability of finding nothing if this source had not hinted. */
   readonly expected: number;
-  /** The same by the SKU's own rate alone. */
+  /** The same probability by the SKU's own rate alone. */
   readonly alone: number;
   readonly moved: boolean;
 }
@@ -104,23 +102,23 @@ interface Sums {
 }
 
 const NONE: Sums = { expected: 0, unmoved: 0 };
-/** Refreshes that a source's own results weigh as, beside those that it gave no hint for. */
+/** The number of refreshes that a source's own results count as, compared with those that it gave no hint for. */
 const OWN_COUNTS = 20;
-/** Sums beyond it fade. */
+/** Sums above this fade. */
 const MAX_EXPECTED = 2000;
 const [MIN_PART, MAX_PART] = [0.2, 1.5];
 
 /**
- * How refreshes go without a hint from a source: how often they find nothing, as a part of what rates say. Rates are
- * wrong in markets whose moves come in crowds, so a source that hints at everything would seem to know of all moves
- * that they do not foresee. Therefore a source is measured by the refreshes of others, or by its own if there are none.
- * Holds what one process has seen, and begins anew with each.
+ * How refreshes go without a hint from a source: how often they find nothing, relative to what rates predict. In
+ * markets that move in bursts rates are wrong, so a source that hints at everything would seem to know of all moves
+ * that they do not foresee. Therefore a source is measured by refreshes that it did not hint at, or by its own if
+ * there are no others. Holds what one process has seen, and starts empty with each.
  */
 export class HintBase {
   #all = NONE;
   #of = new Map<string, Sums>();
 
-  /** Takes the tests of an answer into account, and returns those of sources, as they count for them. */
+  /** Takes the tests of an answer into account. Returns those of sources, weighted as they count for them. */
   weigh(tests: readonly HintTest[]): (HintTest & { readonly source: string })[] {
     return tests.flatMap((test) => {
       const { source, expected, alone, moved } = test;

@@ -2,25 +2,27 @@ import { type Sql, type Queryable, transaction, unplanned } from '../connection/
 import { laneNumber } from '../ledger/due.ts';
 
 /**
- * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds,
+ * The learned ceiling on the partner's live computations (partner rules 4.1.3, 8.open). Times are epoch milliseconds
  * by the database's clock.
  */
 export interface LiveCeiling {
-  /** Counts the changes: what a call teaches is stored only where no other call has taught since it was planned. */
+  /**
+   * Counts the changes. What a call teaches is stored only if no other call has stored anything since it was
+   * planned.
+   */
   readonly step: number;
-  /** Live computations a minute that were allowed at `since`; null while no ceiling has been met. */
+  /** Live computations a minute that were allowed at `since`; null until a ceiling has been met. */
   readonly perMinute: number | null;
   readonly since: number;
-  /** How many cycles in a row have measured about the same, up to a bound. */
+  /** How many consecutive cycles have measured about the same, up to a bound. */
   readonly alike: number;
-  /** While nothing is computed: since when, and when that was last seen. */
+  /** While nothing is computed: since when, and when that was last observed. */
   readonly blockedAt: number | null;
   readonly failedAt: number | null;
   /** The first computation after the last block. */
   readonly cycleFrom: number;
 }
 
-/** As long as no ceiling has been met. */
 export const NO_CEILING: LiveCeiling = {
   step: 0,
   perMinute: null,
@@ -39,8 +41,8 @@ export function ceilingColumns(sql: Sql) {
 }
 
 /**
- * SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. What may be asked for grows
- * from the end of a block.
+ * SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. The credit for live
+ * computations grows from the end of a block.
  */
 export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
   const at = (ms: number | null) => sql`to_timestamp(${ms === null ? null : ms / 1000}::float8)`;
@@ -52,12 +54,12 @@ export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
     where step = ${step}::int - 1 and ${unplanned(sql, ceiling !== null, 'boolean')}`;
 }
 
-/** SQL: an UPDATE that gives credit back, unless the ceiling is met. */
+/** SQL: an UPDATE that gives credit back, unless the ceiling is met at present. */
 export const returningCredit = (sql: Sql, ms: number) => sql`
   update catalog_internal.live_ceiling set credit_from = credit_from - make_interval(secs => ${ms / 1000})
   where ${unplanned(sql, ms > 0, 'boolean')} and blocked_at is null`;
 
-/** Stores a ceiling. False where another call has changed it meanwhile. */
+/** Stores a ceiling. Returns false if another call has changed it meanwhile. */
 export async function storeCeiling(sql: Sql, ceiling: LiveCeiling): Promise<boolean> {
   return (await sql`${storingCeiling(sql, ceiling)}`).count > 0;
 }
@@ -69,27 +71,27 @@ export type IncidentCause = 'live-count' | 'deferrals';
 export interface Incident {
   readonly because: IncidentCause;
   readonly since: number;
-  /** When a call last tried whether it is over; the beginning before the first time. */
+  /** When a call last tried whether it is over; before the first trial, its beginning. */
   readonly triedAt: number;
 }
 
 export interface IncidentChange {
   readonly from: IncidentCause | null;
   readonly to: IncidentCause | null;
-  /** How long the former state of an incident lasted, in minutes; 0 at its beginning. */
+  /** How long the former state lasted, in minutes; 0 when an incident begins. */
   readonly minutes: number;
 }
 
 interface PresentIncident {
   readonly from: IncidentCause | null;
   readonly minutes: number;
-  /** A trial call has ended the last one, and no counts have agreed with it since. */
+  /** A trial call ended the last incident, and the manifest route's counts have not agreed with it since. */
   readonly disproved: boolean;
 }
 
 /**
- * Stores what `judge` makes of the present state, and has the whole schedule planned again. Null where nothing changes.
- * Without an incident, `incident_tried_at` is when a trial call disproved the last one.
+ * Stores the decision of `judge` about the present state, and has the whole schedule planned again. Returns null if
+ * nothing changes. Without an incident, `incident_tried_at` is when a trial call disproved the last one.
  */
 export async function storeIncident(
   sql: Sql,
@@ -114,7 +116,7 @@ export async function storeIncident(
   });
 }
 
-/** The counts are believed again, whatever a trial call has shown of earlier ones. */
+/** Trusts the manifest route's counts again, whatever a trial call showed about earlier ones. */
 export async function forgetTrial(sql: Sql): Promise<void> {
   await sql`
     update catalog_internal.live_plan set incident_tried_at = null
@@ -122,24 +124,24 @@ export async function forgetTrial(sql: Sql): Promise<void> {
 }
 
 /*
- * The partner's live source may fail while it answers for other SKUs (sync/reprice/partner-faults.ts). One row says so
- * for all daemons, and only now and then is a live SKU asked for.
+ * The partner's live source may fail while the partner answers for other SKUs (sync/reprice/partner-faults.ts). One
+ * row says so for all daemons; live SKUs are then asked for only now and then.
  */
 
-/** What an answer shows of an outage of the live source. */
+/** What an answer shows about an outage of the live source. */
 export type OutageChange = 'begins' | 'ends';
 
 /**
- * SQL: whether the outage of catalog_internal.live_plan goes on. Each try moves credit_from; where no live SKU was
- * there to try it for an hour, the outage does not go on either.
+ * SQL: whether the outage of catalog_internal.live_plan continues. Each try moves credit_from. If no live SKU was
+ * there to be tried for an hour, the outage counts as over.
  */
 export const isOutage = (sql: Sql) => sql`
   (outage_since is not null and greatest(outage_since, (select c.credit_from from catalog_internal.live_ceiling c))
     > clock_timestamp() - interval '1 hour')`;
 
 /**
- * Stores that an outage begins. The SKUs by which it was found are due again as they were: the errors are none of
- * theirs. False where it was known already.
+ * Stores that an outage begins. The SKUs that revealed it become due again as they were, because the errors are not
+ * theirs. Returns false if the outage was known already.
  */
 export async function beginOutage(sql: Sql): Promise<boolean> {
   const error = laneNumber('error');
@@ -162,10 +164,10 @@ export async function beginOutage(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Stores that an outage is over, and has the whole schedule planned again. Live SKUs of which calls with them alone
- * failed are due at once, as if they had not: of those that the outage made fail, before it was found, none would be
- * asked for an hour or more, or all would be blamed at the next failure; and one that fails for itself costs a call or
- * two. Returns how many minutes the outage has lasted; null where that was known already.
+ * Stores that an outage is over, and has the whole schedule planned again. Live SKUs are due at once, without their
+ * failures, if calls with only them failed. Otherwise none of those that the outage made fail before it was found
+ * would be asked for an hour or more, or all would be blamed at the next failure; a SKU that fails by itself costs a
+ * call or two. Returns how many minutes the outage lasted; null if its end was known already.
  */
 export async function endOutage(sql: Sql): Promise<number | null> {
   const [ended] = await sql<{ minutes: number }[]>`

@@ -4,49 +4,52 @@ import type { Releases } from './product-line-state.ts';
 import { releasesRow } from './product-lines.ts';
 import { RATES_START_AS } from './rate-prior.ts';
 
-/** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
+/** The stored plan of live refreshes. Times of the ceiling are epoch milliseconds, waits are minutes. */
 export interface LivePlan {
-  /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
+  /** Null while there are enough refreshes for every SKU's LIVE_INTERVAL. */
   readonly refreshThreshold: number | null;
   readonly maxIntervalMinutes: number | null;
   readonly earlyMinutes: number | null;
-  /** After how long a wait a SKU is refreshed before all others; null likewise. */
+  /** The wait after which a SKU is refreshed before all others; null likewise. */
   readonly overdueMinutes: number | null;
   /** Whether an incident has begun or ended since the last solution. */
   readonly unsolved: boolean;
   /** Set while every SKU is treated as live-priced. */
   readonly incident: Incident | null;
-  /** Since when the partner's live source fails (store/live/limits.ts), in epoch milliseconds; null: it does not. */
+  /**
+   * Since when the partner's live source has been failing (store/live/limits.ts), in epoch milliseconds; null if it
+   * works.
+   */
   readonly outageSince?: number | null;
   readonly ceiling: LiveCeiling;
-  /** What may be asked for under the ceiling has grown since. Epoch milliseconds. */
+  /** Since when the credit under the ceiling has been growing, in epoch milliseconds. */
   readonly creditFrom: number;
-  /** When something was computed live last, in epoch milliseconds; null: nobody knows. */
+  /** When a price was last computed live, in epoch milliseconds; null if unknown. */
   readonly computedAt: number | null;
   /** Live computations of the last minute. */
   readonly computed: number;
   /**
-   * Live computations a minute while there were any: as in the last minute or in its last ten seconds, whichever is
-   * more.
+   * The rate of live computations a minute while there were any: over the last minute or its last ten seconds,
+   * whichever is higher.
    */
   readonly computedRate: number;
   /** The most live computations of one call in the last minute. */
   readonly best: number;
   /**
-   * Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred
-   * others.
+   * Calls of the last minute in which some live SKUs were deferred and no others, and calls in which others were
+   * deferred.
    */
   readonly partlyDeferred: number;
   readonly othersDeferred: number;
-  /** Of the last LAST_CALLS calls of that minute, those that deferred any of the live SKUs and no other. */
+  /** How many of the last LAST_CALLS calls of that minute deferred live SKUs and no others. */
   readonly lastDeferred: number;
-  /** What is known of lines of live SKUs that move together. */
+  /** What is known about lines of live SKUs that move together. */
   readonly releases: Releases;
   /** Database time in epoch milliseconds. */
   readonly now: number;
 }
 
-/** Calls with live SKUs that are taken for the last ones. */
+/** How many of the most recent calls with live SKUs count as the last ones. */
 export const LAST_CALLS = 28;
 
 /** SQL fragment that selects a LivePlan as one row. */
@@ -81,20 +84,20 @@ export function livePlanRow(sql: Sql) {
     ) recent`;
 }
 
-/** The plan of live refreshes, with what calls of the last minute have shown. */
+/** Reads the plan of live refreshes, with what calls of the last minute have shown. */
 export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   const [row] = await sql<[LivePlan]>`${livePlanRow(sql)}`;
   return row;
 }
 
-/** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for every SKU. */
+/** A solution: the refresh threshold and the longest allowed wait; null if refreshes suffice for every SKU. */
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
-/** For how long nothing was refreshed (sync/live/choose.ts), and what follows. */
+/** How long nothing was refreshed (sync/live/choose.ts), and what follows from it. */
 export interface RefreshGap {
   readonly minutes: number;
   readonly overdueMinutes: number | null;
-  /** The last refresh that is taken into account; null: none. */
+  /** The last refresh that was taken into account; null if there was none. */
   readonly refreshedAt: Date | null;
 }
 
@@ -113,7 +116,7 @@ export async function storeRefreshThreshold(
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
 
-/** What a bulk call did with its live SKUs, and with those asked as snapshot-priced. */
+/** The result of a bulk call for its live SKUs, and for those asked for as snapshot-priced. */
 export interface LiveCall {
   readonly computed: number;
   readonly deferred: number;
@@ -122,7 +125,7 @@ export interface LiveCall {
 }
 
 /**
- * Deletes calls of more than ten minutes ago from their log: the plan reads those of the last minute, the backlog those
+ * Deletes calls older than ten minutes from their log: the plan reads those of the last minute, the backlog those
  * since the last solution.
  */
 export async function pruneLiveCalls(sql: Sql): Promise<void> {
@@ -130,17 +133,17 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
 }
 
 /**
- * SQL: minutes between refreshes that keep the promise of a SKU's age, of its row `w` of the watchlist; null where
- * none is kept.
+ * SQL: minutes between refreshes that keep the promised age in a SKU's row `w` of the watchlist; null if no promise
+ * is kept.
  */
 const promisedMinutes = (sql: Sql) =>
   sql`case when w.feasible then
     catalog_internal.live_promised_interval(w.max_age, (select catalog_internal.live_rate())) / 60 end`;
 
 /**
- * All live SKUs in groups alike in rate, weight and promised age (half powers of two), for solving the refresh
- * threshold: some hundred rows however many SKUs there are; during an incident all others too. `prior` is what is
- * believed of a SKU of which not even a past is known, as shape and minutes.
+ * Reads all live SKUs, and during an incident all others too, in groups of similar rate, weight and promised age
+ * (half powers of two), to solve the refresh threshold. There are some hundred rows however many SKUs there are.
+ * `prior`: the assumed rate of a SKU without even a past, as shape and minutes.
  */
 export async function rateGroups(
   sql: Sql,
@@ -167,8 +170,9 @@ export async function rateGroups(
 }
 
 /**
- * Since when the partner has computed no live SKU while it defers those that are asked for, in epoch milliseconds. Null
- * where none waits for that, or nobody knows when one was computed; an outage of the live source is told as such.
+ * Returns since when the partner has computed no live SKU while deferring those asked for, in epoch milliseconds.
+ * Null if no SKU waits for that, or if it is unknown when one was computed; an outage of the live source is reported
+ * separately.
  */
 export function nothingComputedSince(
   { computedAt, outageSince = null, ceiling }: Pick<LivePlan, 'computedAt' | 'outageSince' | 'ceiling'>,
@@ -180,8 +184,8 @@ export function nothingComputedSince(
 }
 
 /**
- * Live SKUs alike in rate and weight, and the part of them whose own refreshes say more of their rate than those of
- * all others.
+ * Live SKUs grouped by similar rate and weight, and the part of them whose own refreshes say more about their rate
+ * than the refreshes of all others.
  */
 export interface LearnedRates {
   readonly groups: readonly {
@@ -195,7 +199,7 @@ export interface LearnedRates {
 
 const { alpha: ALPHA, beta: BETA } = RATES_START_AS;
 
-/** The same groups by what is believed of rates (catalog_internal.p_right), for estimates. */
+/** Reads the same groups by what is believed of rates (catalog_internal.p_right), for estimates. */
 export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
   const [row] = await scanning(sql<[LearnedRates]>`
     with skus as (

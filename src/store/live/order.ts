@@ -4,21 +4,21 @@ import type { Rate } from './rate-prior.ts';
 import type { LiveCandidate } from './refresh.ts';
 
 /*
- * Moves SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each in its
- * own transaction, so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. SKUs
- * that are claimed, wait, or were marked for a reason of their own (watched, refreshed, reported with a hash) stay
- * where they are.
+ * Moves SKUs into and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each in
+ * its own transaction, so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat.
+ * SKUs that are claimed, wait, or were marked for a reason of their own (watched, refreshed, reported with a hash)
+ * stay where they are.
  */
 
-/** A SKU to be scheduled, and which version of its row in the ledger was read: whoever writes to it makes another. */
+/** A SKU to be scheduled, and the version of its ledger row that was read: every write to the row changes it. */
 export interface Unscheduled extends LiveCandidate {
   readonly version: string;
 }
 
 /**
- * The next SKUs after `after` that belong in the order of live refreshes: those there already (`scheduled`), and during
- * an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or reported
- * only as crossed, with nothing else that its doubt would forget.
+ * Returns the next SKUs after `after` that belong in the order of live refreshes: those already in it (`scheduled`),
+ * and during an incident everything that was priced once and has no better reason: swept, unlisted, due for
+ * metadata, or reported only as crossed, with no other mark that its doubt would forget.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -40,7 +40,7 @@ export async function unscheduledLive(
     order by d.sku limit ${options.limit}`;
 }
 
-/** SQL: those of these rows of the ledger that may be scheduled, up to further conditions. */
+/** SQL: those of these rows of the ledger that may be scheduled; further conditions can be appended. */
 function unscheduled(sql: Sql, rows: ReturnType<Sql>) {
   return sql`
     select d.sku, d.xmin::text as version, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
@@ -56,7 +56,7 @@ function unscheduled(sql: Sql, rows: ReturnType<Sql>) {
     where d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced' and d.outside_due_at is null`;
 }
 
-/** SKUs in the order of live refreshes whose next one is more than so many minutes away; the latest first. */
+/** Returns SKUs in the order of live refreshes whose next refresh is more than `minutes` away, latest first. */
 export async function putOffLive(
   sql: Sql,
   { minutes, limit }: { readonly minutes: number; readonly limit: number },
@@ -78,10 +78,10 @@ export interface Scheduled extends Rate {
 }
 
 /**
- * Schedules SKUs in the order of live refreshes, except those marked, claimed, answered or doubted meanwhile: an answer
- * moves no generation, but its decision is newer than what the schedule was made of. A SKU whose line moves, or at
- * which somebody has hinted, is refreshed no later than that had set, because its rate, by which it is scheduled here,
- * knows nothing of either. Returns how many were scheduled.
+ * Schedules SKUs in the order of live refreshes, except those marked, claimed, answered or doubted meanwhile: an
+ * answer moves no generation, but its decision is newer than what the schedule is based on. A SKU whose line moves,
+ * or at which a hint points, is refreshed no later than it was due, because its rate takes neither into account.
+ * Returns how many were scheduled.
  */
 export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<number> {
   const moved = await sql`
@@ -108,17 +108,17 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident, or an outage of the live source: gives the next priced SKUs after `after` that are not listed as
- * live back to their sweep, or, if no delta reports their moves, to their own turns. A SKU that counts as live because
- * of its own deferrals stays, for as many answers as that holds. Returns the last SKU that went back; null if there are
- * no more.
+ * Moves, after an incident or an outage of the live source, the next priced SKUs after `after` that are not listed
+ * as live back to their sweep, or, if no delta reports their moves, to their own schedule. A SKU that counts as live
+ * because of its own deferrals stays, for as many answers as that holds. Returns the last SKU that went back; null
+ * if there are no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,
   options: {
     readonly after: string;
     readonly limit: number;
-    /** When such a SKU's next refresh is due, in milliseconds, and why where a manifest lists it. */
+    /** In how many milliseconds such a SKU's next refresh is due, and for what reason if a manifest lists it. */
     readonly next: {
       readonly liveMs: number;
       readonly snapshotMs: number;
@@ -152,19 +152,19 @@ export async function unscheduleSnapshot(
 }
 
 /*
- * What is due of the live SKUs, and the list of the most valuable of it, which is refreshed before all else while
- * there is a backlog (sync/live/choose.ts).
+ * The due live SKUs, and the list of the most valuable of them, which are refreshed first while there is a backlog
+ * (sync/live/choose.ts).
  */
 
-/** Times in minutes, `elapsed` since the last solution of the plan. */
+/** Times in minutes; `elapsed` is since the last solution of the plan. */
 export interface FoundBacklog {
   /** Live SKUs that are due, and neither claimed nor waiting. */
   readonly due: number;
   /** How long the first of them has been due. */
   readonly waiting: number;
-  /** Between one answered live call and the next since then, longest first; those of a minute and more. */
+  /** The gaps since then between consecutive answered live calls, of a minute or more, longest first. */
   readonly gaps: readonly number[];
-  /** Since the last one. */
+  /** Since the last answered live call. */
   readonly sinceLast: number;
   readonly idle: number;
   readonly elapsed: number;
@@ -175,7 +175,7 @@ export interface FoundBacklog {
 const isDue = (sql: Sql) =>
   sql`${claimable(sql, 'd')} and d.live and d.lane = ${laneNumber('live')} and d.due_at <= now()`;
 
-/** What is due of live SKUs, and how long nothing was refreshed since the last plan. Scans the due live SKUs. */
+/** Reads which live SKUs are due, and how long nothing was refreshed since the last plan. Scans the due live SKUs. */
 export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   const [row] = await scanning(sql<[FoundBacklog]>`
     with plan as materialized (
@@ -200,15 +200,15 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   return row;
 }
 
-/** Forgets the list of the backlog: none of the due live SKUs comes before the others any longer. */
+/** Deletes the list of the backlog: no due live SKU comes before the others any longer. */
 export async function clearBacklog(sql: Sql): Promise<void> {
   await sql`delete from catalog_internal.live_backlog`;
 }
 
 /**
- * Lists the `count` SKUs that are to be refreshed first of those due: who has waited for `overdueMinutes` (oldest
- * first), then by what a refresh gains (chooseLive in sync/live/policy.ts). `prior`: what is believed of a rate of
- * which nothing is known.
+ * Lists the `count` due SKUs that are to be refreshed first: those that have waited for `overdueMinutes` (oldest
+ * first), then by what a refresh gains (chooseLive in sync/live/policy.ts). `prior`: what is believed about the rate
+ * of a SKU about which nothing is known.
  */
 export async function listBacklog(
   sql: Sql,
@@ -241,14 +241,14 @@ export async function listBacklog(
     order by sku
     on conflict (sku) do update set place = excluded.place, listed_at = excluded.listed_at
     returning listed_at::text as at`);
-  // Also what a clock that was ahead has dated.
+  // Also deletes rows dated by a clock that was ahead.
   await sql`delete from catalog_internal.live_backlog where listed_at::text is distinct from ${listed[0]?.at ?? null}::text`;
 }
 
 /**
- * SQL: refreshValue of sync/live/policy.ts, or boostedValue where something says that the SKU has moved. Exponents
- * are bounded: after days without a refresh exp() of one that moves by the minute is too small for Postgres, which
- * takes that for an error.
+ * SQL: refreshValue of sync/live/policy.ts, or boostedValue if something says that the SKU has moved. Exponents are
+ * bounded: after days without a refresh, exp() for a SKU that moves by the minute is too small for Postgres, which
+ * raises an error.
  */
 const gain = (sql: Sql, most: number) => sql`
   case when h.hazard > 0 then w.weight * (1 - exp(-m.moves) * (1 + m.moves)) / (w.alpha / w.beta + 1 / ${most}::float8)

@@ -4,15 +4,15 @@ import type { HeldLine, Line, LineName, Releases, Wholesale } from './product-li
 import type { LiveCandidate } from './refresh.ts';
 
 /*
- * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Rows that somebody else holds
- * are skipped, not waited for: the next call weighs again what is not stored now.
+ * Lines of live SKUs in Postgres: their state, and the due times of SKUs whose line moves. Rows locked by others are
+ * skipped instead of waited for: the next call weighs again what is not stored now.
  */
 
 const minutesOf = (sql: Queryable, at: string) => sql`(extract(epoch from ${sql.unsafe(at)}) / 60)::float8`;
 const instantOf = (sql: Sql, minutes: number | null) =>
   sql`to_timestamp(${minutes === null ? null : minutes * 60}::float8)`;
 
-/** SQL: a row `l` of catalog_internal.live_lines as a Line; null where there is none. */
+/** SQL: a row `l` of catalog_internal.live_lines as a Line; null if there is none. */
 export const lineColumns = (sql: Queryable) => sql`
   case when l.line is not null then json_build_object('step', l.step, 'phase', l.phase, 'evidence', l.evidence,
     'weighedAt', ${minutesOf(sql, 'l.weighed_at')}, 'since', ${minutesOf(sql, 'l.since')}, 'answers', l.answers, 'moved', l.moved,
@@ -23,15 +23,15 @@ export const releasesRow = (sql: Sql) => sql`
   select json_build_object('threshold', threshold, 'wholesaleRate', wholesale_rate, 'early', early,
     'earlyAt', ${minutesOf(sql, 'early_at')}) from catalog_internal.releases`;
 
-/** A line's next state, and the step that it was read with; 0: it was not there. */
+/** A line's next state, and the step that it was read with; 0 if it did not exist. */
 export interface LineChange extends LineName {
   readonly from: number;
   readonly to: Line;
 }
 
 /**
- * SQL: three parts of a WITH that store lines, unless another call has changed them meanwhile, or is about to. The
- * ids of those that are stored are in `lined`.
+ * SQL: parts of a WITH that store lines, unless another call has changed them meanwhile or is about to. `lined`
+ * contains the ids of the stored lines.
  */
 export function storingLines(sql: Sql, changes: readonly LineChange[]) {
   const all = (of: (change: LineChange) => number | string | null, type: string) =>
@@ -69,24 +69,24 @@ export function storingLines(sql: Sql, changes: readonly LineChange[]) {
     lined as (select line from changed_lines union all select line from added_lines)`;
 }
 
-/** SQL: the ids of the lines that storingLines has stored. */
+/** SQL: the ids of the lines that storingLines stored. */
 export const storedLines = (sql: Sql) => sql`array(select line::text from lined)`;
 
-/** Stores lines by themselves. Returns the ids of those that no other call has changed. */
+/** Stores lines in a statement of their own. Returns the ids of those that no other call has changed. */
 export async function storeLineChanges(sql: Sql, changes: readonly LineChange[]): Promise<readonly string[]> {
   const [row] = await sql<[{ lines: string[] }]>`
     with ${storingLines(sql, changes)} select ${storedLines(sql)} as lines`;
   return row.lines;
 }
 
-/** The present state of lines; those of which nothing is known are left out. */
+/** Reads the present state of lines, without those about which nothing is known. */
 export async function readLines(sql: Sql, ids: readonly string[]): Promise<readonly HeldLine[]> {
   return await sql<HeldLine[]>`
     select l.line::text as id, l.brand, l.model, ${lineColumns(sql)} as state
     from catalog_internal.live_lines l where l.line = any(${ids as string[]}::bigint[])`;
 }
 
-/** A SKU of a line that is in the order of live refreshes, and may be refreshed sooner. */
+/** A SKU of a line that is in the order of live refreshes and may be refreshed sooner. */
 export interface HeldMember extends LiveCandidate {
   readonly minutes: number;
   /** Minutes until its next refresh is due. */
@@ -94,7 +94,7 @@ export interface HeldMember extends LiveCandidate {
   readonly generation: number;
   /** Whether it is refreshed early because its line moves, or was suspected to. */
   readonly pulled: boolean;
-  /** As hints say, it has moved with a probability of 1 − e^−hintHazard; null: there are none. */
+  /** With a probability of 1 − e^−hintHazard hints say that it has moved; null if there are none. */
   readonly hintHazard: number | null;
 }
 
@@ -105,10 +105,10 @@ export interface HeldMembers {
   readonly now: number;
 }
 
-/** Of a line with more SKUs those that are due soonest. */
+/** If a line has more SKUs, those due soonest are read. */
 const MAX_MEMBERS = 2000;
 
-/** SKUs of a line that may be refreshed sooner, in order of their due times, MAX_MEMBERS at most. */
+/** Reads the SKUs of a line that may be refreshed sooner, in order of their due times, at most MAX_MEMBERS. */
 export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> {
   const [row] = await scanning(sql<[HeldMembers]>`
     select ${minutesOf(sql, 'clock_timestamp()')} as now, (${releasesRow(sql)}) as releases, (
@@ -129,16 +129,16 @@ export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> 
   return row;
 }
 
-/** A SKU whose next refresh is due `inMinutes` from now (null: when it was), with or without a hazard. */
+/** A SKU whose next refresh is due `inMinutes` from now (null: when it already was), with or without a hazard. */
 export interface MovedMember {
   readonly sku: string;
   readonly generation: number;
   readonly inMinutes: number | null;
-  /** Null: its line does not move. */
+  /** Null if its line does not move. */
   readonly hazard: number | null;
 }
 
-/** What became of suspicions, and the state of what is known of all lines after it. */
+/** What became of suspicions, and what is then known about all lines. */
 export interface TransitionCounts {
   readonly suspected: number;
   readonly confirmed: number;
@@ -149,9 +149,9 @@ export interface TransitionCounts {
 }
 
 /**
- * Moves due times of SKUs in the order of live refreshes, those excepted that were marked, claimed or locked
- * meanwhile, and counts what became of their line. With a hazard none is due later than it was. Returns how many were
- * moved.
+ * Moves due times of SKUs in the order of live refreshes, except SKUs that were marked, claimed or locked meanwhile,
+ * and counts what became of their line. A SKU with a hazard never becomes due later than it was. Returns how many
+ * were moved.
  */
 export async function moveMembers(
   sql: Sql,
@@ -187,7 +187,7 @@ export async function moveMembers(
   return row.moved;
 }
 
-/** Wholesale moves of all live SKUs by themselves, and in how many minutes. */
+/** Counts the wholesale moves that live SKUs made by themselves, and in how many minutes. */
 export async function readWholesale(sql: Sql): Promise<Wholesale> {
   const [row] = await scanning(sql<[Wholesale]>`
     select coalesce(sum(wholesale_moves), 0)::float8 as moves, coalesce(sum(wholesale_minutes), 0)::float8 as minutes
@@ -195,7 +195,7 @@ export async function readWholesale(sql: Sql): Promise<Wholesale> {
   return row;
 }
 
-/** Stores how often a SKU moves wholesale by itself, and forgets lines of which nothing was refreshed for a week. */
+/** Stores how often a SKU moves wholesale by itself, and deletes lines of which nothing was refreshed for a week. */
 export async function storeWholesaleRate(sql: Sql, rate: number): Promise<void> {
   await sql`
     with forgotten as (

@@ -3,81 +3,84 @@ import type { HintTest, PredictedMove, PredictionTest, WaitingHint } from './hin
 import type { HeldLine, Wholesale } from './product-line-state.ts';
 import type { Memories, Rate } from './rate-prior.ts';
 
-/** A refresh of a live SKU: what it has found, beside what was known before. */
+/** A refresh of a live SKU: what it found, and what was known before. */
 export interface LiveRefresh extends LiveCandidate {
   /** Whether a price changed since the previous refresh. */
   readonly moved: boolean;
-  /** Of the sizes that had a price, how many there were, and how many moved. */
+  /** How many sizes had a price, and how many of these moved. */
   readonly sizes?: { readonly held: number; readonly moved: number } | undefined;
-  /** Prices that moved since, by size: what they were and what they are. */
+  /** Prices that moved since then, by size: before and after. */
   readonly prices?: ReadonlyMap<string, { readonly from: number | null; readonly to: number | null }>;
-  /** What alpha and beta are made of; null where nothing is known yet, or only what an earlier version has learned. */
+  /** What alpha and beta consist of; null if nothing is known yet, or only what an earlier version learned. */
   readonly memories?: Memories | null;
-  /** What the previous refresh has found, where hints had told of it; null: nothing of the kind. */
+  /** The move that the previous refresh found after hints had told of it; null if there was none. */
   readonly prediction?: PredictedMove | null;
-  /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
+  /** Sizes in earlier refreshes that found a move, and how many of them had moved; null if nothing is known yet. */
   readonly sizesSeen?: number | null;
   readonly sizesMoved?: number | null;
-  /** When it was asked, in minutes since 1970. */
+  /** When it was asked for, in minutes since 1970. */
   readonly at?: number;
-  /** Its line; null where it has none, or is not listed as live. */
+  /** Its line; null if it has none, or is not listed as live. */
   readonly line?: HeldLine | null;
-  /** How often it has moved wholesale by itself, in how many minutes; null where nothing is known yet. */
+  /** How often it has moved wholesale by itself, in how many minutes; null if nothing is known yet. */
   readonly wholesaleMoves?: number | null;
   readonly wholesaleMinutes?: number | null;
-  /** Hints at it since the refresh before; null: none. */
+  /** Hints about it since the previous refresh; null if there were none. */
   readonly hints?: readonly WaitingHint[] | null;
-  /** Mean minutes between two changes of a SKU of which nothing is known (store/live/rate-prior.ts). */
+  /** Mean minutes between two changes of a SKU about which nothing is known (store/live/rate-prior.ts). */
   readonly priorMinutes?: number;
 }
 
-/** What was learned from a refresh, and when the next one is due. */
+/** What a refresh taught, and when the next one is due. */
 export interface LearnedRefresh extends Rate {
   readonly sku: string;
-  /** What alpha and beta are made of; absent: of nothing else. */
+  /** What alpha and beta consist of; absent if only of themselves. */
   readonly memories?: Memories;
   readonly sizesSeen: number;
   readonly sizesMoved: number;
-  /** How often it moves wholesale by itself; absent: nobody knows. */
+  /** How often it moves wholesale by itself; absent if unknown. */
   readonly wholesale?: Wholesale;
-  /** What it shows of the sources that had hinted at it. */
+  /** What it shows about the sources that hinted at it. */
   readonly hintTests?: readonly HintTest[];
-  /** What hints had told of, and what has become of what those before had told of. */
+  /** The move that hints had told of, and what became of the one before. */
   readonly prediction?: PredictedMove | null;
   readonly predictionTests?: readonly PredictionTest[];
   readonly nextMs: number;
 }
 
-/** A live SKU that may be refreshed, with what is known of it. */
+/** A live SKU that may be refreshed, and what is known about it. */
 export interface LiveCandidate {
   readonly sku: string;
   readonly weight: number;
-  /** Null where nothing is known yet. */
+  /** Null if nothing is known yet. */
   readonly alpha: number | null;
   readonly beta: number | null;
-  /** As of a rate, where it is wanted. */
+  /** `prior` of a Rate, if it was asked for. */
   readonly prior?: number | null;
   /**
-   * If nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes that
-   * covers.
+   * If nothing is known yet: how many refreshes of the last three days found a moved price, and how many minutes
+   * those cover.
    */
   readonly pastMoves?: number | null;
   readonly pastMinutes?: number | null;
-  /** Minutes since the last refresh; null where there was none. */
+  /** Minutes since the last refresh; null if there was none. */
   readonly minutes: number | null;
-  /** It was drawn at random, and this is the time to refresh it, whatever that is worth. */
+  /** It was drawn at random and is due for that, whatever a refresh is worth. */
   readonly random?: boolean;
-  /** It has moved with its line, or as somebody hints, with a probability of 1 − e^−hazard; null: nothing says so. */
+  /** With a probability of 1 − e^−hazard it has moved with its line, or as hints say; null if nothing suggests it. */
   readonly hazard?: number | null;
 }
 
-/** SQL: both memories of a row `r` of live_rates, as JSON; null where it has none. */
+/** SQL: both memories of a row `r` of live_rates, as JSON; null if it has none. */
 export const heldMemories = (tx: Tx) => tx`
   case when r.short_odds is not null then json_build_object(
     'long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta, 'prior', r.long_prior),
     'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta, 'prior', r.short_prior), 'odds', r.short_odds) end`;
 
-/** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
+/**
+ * Writes what one answer taught about live SKUs. Call it after their products are written, because these determine
+ * their lines.
+ */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
   const rows = rates.map(
@@ -123,15 +126,15 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
 }
 
 /**
- * SKUs were refreshed that are not live any longer: whether their line moves, or somebody hinted at them, says
- * nothing of them.
+ * Forgets the hazards of refreshed SKUs that are no longer live: moves of their line, and hints, say nothing about
+ * them.
  */
 export async function forgetHazards(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`update catalog_internal.live_rates set hazard = null, hint_hazard = null, told = null where sku = any(${skus as string[]})`;
 }
 
-/** Takes SKUs that were refreshed off the list of those drawn at random. */
+/** Removes refreshed SKUs from the list of those drawn at random. */
 export async function forgetDrawn(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`delete from catalog_internal.random_looks where sku = any(${skus as string[]})`;

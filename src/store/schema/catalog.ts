@@ -19,10 +19,10 @@ import {
 import { eachColumn } from '../../declared/metadata.ts';
 
 /*
- * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand
- * in the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. What each
- * column means to a seller is said once, in COMMENT ON. Here is the schema that sellers read, catalog; package and
- * tests rely on nothing else of it being exported. Its views are in views.ts.
+ * The tables from which drizzle-kit generates migrations. Comments, roles and storage settings are written by hand
+ * in the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. COMMENT
+ * ON explains each column to sellers, and is the only place that does. This file contains the schema that sellers
+ * read, catalog; package and tests rely on nothing else being exported here. Its views are in views.ts.
  */
 
 export const catalog = pgSchema('catalog');
@@ -30,8 +30,9 @@ export const catalog = pgSchema('catalog');
 export const instant = (name: string) => timestamp(name, { withTimezone: true });
 
 /**
- * Names by the partner, in keys: compared byte by byte. By the database's own collation they would be sorted by the
- * operating system's rules, and an upgrade of that moves these under indexes that are sorted already.
+ * Keys that contain the partner's names, compared byte by byte. The database's own collation would sort them by the
+ * operating system's rules, and an operating system upgrade could change these under indexes that are already
+ * sorted.
  */
 export const key = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
 
@@ -58,7 +59,8 @@ export const skus = catalog.table(
     /** When a delta last reported the SKU: a manifest asked for before that does not overrule the delta. */
     reportedAt: instant('reported_at'),
     /**
-     * The hash before the SKU turned live, while no refresh has found a move since: back with this hash, nothing moved.
+     * The hash before the SKU turned live, while no refresh has found a move since: if it comes back with this hash,
+     * nothing moved.
      */
     hashBeforeLive: text('hash_before_live'),
   },
@@ -89,8 +91,8 @@ export const products = catalog.table(
     refreshedAt: instant('refreshed_at').notNull(),
     changedAt: instant('changed_at').notNull(),
   },
-  // Neither column moves with a refresh, so refreshes stay in their pages (HOT). Only their beginnings: an index
-  // takes no long texts.
+  // A refresh changes neither column, so refreshes stay within their pages (HOT). Only prefixes are indexed, because
+  // an index rejects long texts.
   (t) => [
     index('products_brand_model').on(
       sql`left(${t.brand}, 200) COLLATE "C"`,
@@ -100,15 +102,15 @@ export const products = catalog.table(
 );
 
 /**
- * Both histories, and change_batches, draw their ids from one sequence, in the order of their commits. Positions of
- * catalog.changes are these, further by position_shifts.
+ * Both histories and change_batches draw their ids from one sequence, in order of commits. Positions of
+ * catalog.changes are these ids, moved on by position_shifts.
  */
 const position = () =>
   bigint('id', { mode: 'bigint' })
     .primaryKey()
     .default(sql`nextval('catalog_internal.change_positions')`);
 
-/** Partitioned by id, which drizzle-kit does not know of: see drizzle/0000_baseline.sql. */
+/** Partitioned by id, which drizzle-kit does not support: see drizzle/0000_baseline.sql. */
 export const priceHistory = catalog.table(
   'price_history',
   {
@@ -118,10 +120,11 @@ export const priceHistory = catalog.table(
     oldPrice: integer('old_price'),
     newPrice: integer('new_price'),
     observedAt: instant('observed_at').notNull(),
-    /** The answer corrected what the size keys mean: no move of the market. */
+    /** The answer corrected what the size keys mean, so this is no move of the market. */
     sizeTypeChanged: boolean('size_type_changed').notNull().default(false),
   },
-  // BRIN: rows are written in order of time, so some pages of it tell the moves of an hour from those of months.
+  // BRIN: rows are written in order of time, so a few pages of it separate the moves of an hour from those of
+  // months.
   (t) => [
     index('price_history_sku').on(t.sku, t.id),
     index('price_history_observed_at').using('brin', t.observedAt),
@@ -147,25 +150,25 @@ export const watchlist = catalog.table(
     sku: key().primaryKey(),
     weight: real().notNull().default(1),
     note: text(),
-    /** A promise: it is asked again before its price is older. Null: as all others. */
+    /** A promise: the SKU is asked for again before its price gets older. Null: no promise. */
     maxAge: interval('max_age'),
   },
   (t) => [
-    /** Its name is what a seller is told: shorter than a call and its answer take, nothing can be promised. */
+    /** Sellers read the constraint's name. Nothing shorter than a call and its answer can be promised. */
     check(
       'max_age_is_30_seconds_to_365_days',
       sql`${t.maxAge} >= interval '30 seconds' and ${t.maxAge} <= interval '365 days'`,
     ),
-    /** NaN is greater than all numbers; and neither can be planned with. */
+    /** Excludes NaN, too, which is greater than all numbers; neither it nor infinity can be planned with. */
     check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
-    /** What no answer could name is no SKU (partner/text.ts, isReadableSku). Its name is what a seller is told, too. */
+    /** No answer could name any other SKU (partner/text.ts, isReadableSku). Sellers read this name, too. */
     check('sku_has_1_to_512_characters', sql`length(${t.sku}) between 1 and 512`),
   ],
 );
 
 export type ScopeKind = 'sku' | 'prefix' | 'brand' | 'model' | 'category';
 
-/** The sellers' rules of what is priced (store/sellers/scope.ts). */
+/** The sellers' rules for what is priced (store/sellers/scope.ts). */
 export const scope = catalog.table(
   'scope',
   {
@@ -177,19 +180,19 @@ export const scope = catalog.table(
   (t) => [
     primaryKey({ columns: [t.kind, t.value] }),
     check('scope_kind', sql`${t.kind} in ('sku', 'prefix', 'brand', 'model', 'category')`),
-    /** Nothing else can be the name of a SKU, or of a brand: nobody means it. An empty prefix is that of all SKUs. */
+    /** Other values cannot name a SKU or a brand, so nobody means them. An empty prefix matches all SKUs. */
     check(
       'scope_value',
       sql`length(${t.value}) <= 512 and (${t.kind} = 'prefix' or btrim(${t.value}, E' \\t\\r\\n') <> '')`,
     ),
-    /** One rule for each name, however it is written: they cannot contradict each other. */
+    /** One rule for each name, however it is written, so that rules cannot contradict each other. */
     uniqueIndex('scope_name')
       .on(t.kind, sql`lower(btrim(${t.value}, E' \\t\\r\\n'))`)
       .where(sql`${t.kind} in ('brand', 'model', 'category')`),
   ],
 );
 
-/** One row for each size and day on which its price changed; store/history/daily.ts makes them from price_history. */
+/** One row for each size and day on which its price changed, computed from price_history by store/history/daily.ts. */
 export const dailyPrices = catalog.table(
   'daily_prices',
   {
@@ -202,18 +205,18 @@ export const dailyPrices = catalog.table(
     close: integer(),
     changes: integer().notNull(),
     sizeTypeChanged: boolean('size_type_changed').notNull(),
-    /** Position of the first change that counts to the day: from there on the row can be made again. */
+    /** Position of the first change that counts to the day, from which the row can be computed again. */
     firstPosition: bigint('first_position', { mode: 'bigint' }).notNull(),
     firstChangeAt: instant('first_change_at'),
     /**
-     * Generated, so that it is right also where a daemon of a version that knows no `first_change_at` counts further
-     * changes to the day.
+     * Generated, so that it is right even if a daemon of a version without `first_change_at` adds changes to the
+     * day.
      */
     onlyChangeAt: instant('only_change_at').generatedAlwaysAs(
       sql`CASE WHEN changes = 1 AND NOT size_type_changed THEN first_change_at END`,
     ),
   },
-  // The key's index has what catalog.price_at reads, too (open, first_position, only_change_at):
+  // The key's index also contains what catalog.price_at reads (open, first_position, only_change_at):
   // drizzle/0040_days_of_one_change.sql.
   (t) => [primaryKey({ columns: [t.sku, t.size, t.day] }), index('daily_prices_day').on(t.day)],
 );

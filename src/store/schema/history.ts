@@ -17,7 +17,7 @@ export const daily = internal.table(
 
 const position = (name: string) => bigint(name, { mode: 'bigint' });
 
-/** Positions of `catalog-mirror follow`, by name; who holds the name, and what became of the last delivery. */
+/** Positions of `catalog-mirror follow`, by name, with who holds the name and the result of the last delivery. */
 export const followers = internal.table(
   'followers',
   {
@@ -25,24 +25,25 @@ export const followers = internal.table(
     /** All changes up to this one are delivered, or are dead letters. */
     position: position('position').notNull(),
     /**
-     * While the first copy is being sent: the SKU up to which it is delivered. Null: it is over, or was not asked for.
+     * While the first copy is being sent: the SKU up to which it is delivered. Null if it is complete, or was not
+     * asked for.
      */
     afterSku: key('after_sku'),
-    /** The end of the batch that is being delivered: after a restart it is cut there again, and so has the same id. */
+    /** The end of the batch being delivered. After a restart the batch is cut there again, and so has the same id. */
     sendingTo: position('sending_to'),
     delivery: text().notNull(),
-    /** The process that holds the name, and its session, as long as that is alive. */
+    /** The process that holds the name, and its session. Counts only while the session is alive. */
     holder: position('holder'),
     pid: integer(),
     backendStart: instant('backend_start'),
     heldBy: text('held_by'),
-    /** Deliveries in a row that have failed, and those among them that were refused for good. */
+    /** Consecutive failed deliveries, and how many of them were refused for good. */
     failures: integer().notNull().default(0),
     refusals: integer().notNull().default(0),
     failingSince: instant('failing_since'),
-    /** When the first of these failures came that was for a clock that is wrong here or at the receiver. */
+    /** When the first of these failures came that was due to a wrong clock, here or at the receiver. */
     clockFailingSince: instant('clock_failing_since'),
-    /** HTTP status of the last delivery, null without an answer, and what it said or why there was none. */
+    /** HTTP status of the last delivery (null without an answer), and what the answer said or why there was none. */
     lastStatus: integer('last_status'),
     lastSaid: text('last_said'),
     lastAt: instant('last_at'),
@@ -51,7 +52,7 @@ export const followers = internal.table(
   (t) => [check('followers_delivery', sql`${t.delivery} in ('stdout', 'webhook')`)],
 );
 
-/** Batches that a receiver has refused for good, as they were sent: what they hold may no longer be in the history. */
+/** Batches that a receiver refused for good, as they were sent: their changes may no longer be in the history. */
 export const deadLetters = internal.table(
   'dead_letters',
   {

@@ -15,13 +15,16 @@ import { instant, key } from './catalog.ts';
 
 export const internal = pgSchema('catalog_internal');
 
-/** How far positions had come when a chunk of price_history was made: what was observed later has a greater one. */
+/** The newest position when a chunk of price_history was created: whatever was observed later has a greater one. */
 export const historyMilestones = internal.table('history_milestones', {
   position: bigint({ mode: 'bigint' }).primaryKey(),
   at: instant('at').notNull(),
 });
 
-/** Chunks of price_history that were made, and that retention has not dropped: who is missing was dropped by hand. */
+/**
+ * Chunks of price_history that were created and not dropped by retention: a chunk that is missing was dropped by
+ * hand.
+ */
 export const historyChunks = internal.table('history_chunks', {
   number: bigint({ mode: 'bigint' }).primaryKey(),
 });
@@ -29,15 +32,15 @@ export const historyChunks = internal.table('history_chunks', {
 export const changePositions = internal.sequence('change_positions');
 
 /**
- * Changes that came together, with a position each, from id to last_id: SKUs that appear or are something else now,
- * and first prices and metadata, of which the histories tell nothing (catalog_internal.add_changes).
+ * Changes that came together, each with a position from id to last_id: SKUs that appear or whose state changes, and
+ * first prices and metadata, which are not in the histories (catalog_internal.add_changes).
  */
 export const changeBatches = internal.table(
   'change_batches',
   {
     id: bigint({ mode: 'bigint' }).primaryKey(),
     lastId: bigint('last_id', { mode: 'bigint' }).notNull(),
-    /** sku: each of `skus` has changed in all of `fields`. price, product: an element a change. */
+    /** sku: each of `skus` changed in all of `fields`. price, product: one element per change. */
     kind: text().notNull(),
     skus: text().array().notNull(),
     sizes: text().array(),
@@ -53,10 +56,10 @@ export const changeBatches = internal.table(
   ],
 );
 
-/** Its last value is the newest position that was dropped; a sequence, because every snapshot sees the same of it. */
+/** Its last value is the newest dropped position. A sequence, because every snapshot sees the same value. */
 export const droppedPositions = internal.sequence('dropped_positions', { minValue: 0, startWith: 0 });
 
-/** One row: the sync token and what is known of the upstream's catalog. */
+/** One row: the sync token and what is known of the partner's catalog. */
 export const sync = internal.table(
   'sync',
   {
@@ -69,17 +72,20 @@ export const sync = internal.table(
     snapshotMovedAt: instant('snapshot_moved_at'),
     catalogCheckedAt: instant('catalog_checked_at'),
     livePricedSkuCount: integer('live_priced_sku_count'),
-    /** '0012' or '0014' while the catalog routes answer so; null otherwise. */
+    /** '0012' or '0014' while the catalog routes answer with it; null otherwise. */
     catalogFault: text('catalog_fault'),
-    /** Set when the delta chain broke (0010, 0013) until a fresh manifest is applied. */
+    /** When the delta chain broke (0010, 0013); null again once a fresh manifest is applied. */
     chainBrokenAt: instant('chain_broken_at'),
-    /** Breaks in a row without a delta applied between: the first fetches a manifest at once, the next ones wait. */
+    /**
+     * Consecutive breaks without an applied delta in between: the first fetches a manifest at once, the next ones
+     * wait.
+     */
     chainBreaks: integer('chain_breaks').notNull().default(0),
-    /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
+    /** The token that the delta rejected: a fresh manifest that offers it again does not help. */
     rejectedSnapshotId: text('rejected_snapshot_id'),
     /**
-     * The newest snapshot that the manifest route has named, and the newest claim when it did: the snapshot was there
-     * by then.
+     * The newest snapshot that the manifest route has named, and the newest claim at that moment, when the snapshot
+     * already existed.
      */
     seenSnapshotId: text('seen_snapshot_id'),
     seenGeneratedAt: instant('seen_generated_at'),
@@ -89,38 +95,39 @@ export const sync = internal.table(
     /** `refresh --manifest --accept-shrink` has confirmed that a shrunken manifest may be applied. */
     shrinkConfirmed: boolean('shrink_confirmed').notNull().default(false),
     liveBudget: real('live_budget'),
-    /** The last delta brought nothing newer: the next snapshot it goes up to is built after that. */
+    /** The last delta brought nothing newer, so the next snapshot that it leads to is built after that. */
     caughtUp: boolean('caught_up').notNull().default(false),
     /** When the token was last moved, by a delta or a manifest. */
     tokenAt: instant('token_at'),
-    /** The token's snapshot was built after this; null while unknown (store/catalog/audit.ts). */
+    /** The token's snapshot was built after this time; null while unknown (store/catalog/audit.ts). */
     builtAfter: instant('built_after'),
     /**
-     * The last snapshots that the manifest route has named, the newest naming first: `id`, `generated` (when it was
-     * built, null: not given), `named` (when it was first named).
+     * The last snapshots that the manifest route has named, most recently named first: `id`, `generated` (when it
+     * was built, null: not given), `named` (when it was first named).
      */
     namedSnapshots: jsonb('named_snapshots').notNull().default([]),
     /**
-     * Whether the delta leads to where the catalog is (sync/catalog-check.ts). suspected: the manifest route names a
-     * newer snapshot, as it does for some minutes after each is built. behind: it has done so for longer. distrusted:
-     * it had, a manifest has taken the delta's place, and the delta has not moved since. Null: it does.
+     * Whether the delta leads to the present catalog (sync/catalog-check.ts). suspected: the manifest route names a
+     * newer snapshot, as it does for some minutes after each is built. behind: it has done so for longer.
+     * distrusted: it did, a manifest has replaced the delta, and the delta has not moved since. Null: the delta
+     * leads there.
      */
     deltaDoubt: text('delta_doubt'),
-    /** Since when a newer snapshot is named. */
+    /** Since when a newer snapshot has been named. */
     behindSince: instant('behind_since'),
-    /** Since when it is known that a distrusted delta stands still: it has been behind again. Null: it is not known. */
+    /** Since when a distrusted delta is known to stand still: it has been behind again. Null if that is not known. */
     deltaStillSince: instant('delta_still_since'),
-    /** Since when the manifest route says of the token's own snapshot what the mirror does not have, and what. */
+    /** Since when the manifest route's data about the token's own snapshot has differed from the mirror, and how. */
     catalogDiffersAt: instant('catalog_differs_at'),
     catalogDifference: jsonb('catalog_difference'),
-    /** Lines of the last manifest that were rejected or doubled, and by how much its live SKUs were miscounted. */
+    /** Rejected and duplicate lines of the last manifest, and by how much its live SKUs were miscounted. */
     manifestUnclear: integer('manifest_unclear').notNull().default(0),
     manifestLiveMiscount: integer('manifest_live_miscount').notNull().default(0),
-    /** Manifests of snapshots that were built again, since a build time last stood still. */
+    /** Manifests of rebuilt snapshots since a build time last stood still. */
     rebuilds: integer().notNull().default(0),
-    /** Each answer of the delta has a token of its own: that it moves says nothing. */
+    /** Each answer of the delta has a token of its own, so a moving token says nothing. */
     ownTokens: boolean('own_tokens').notNull().default(false),
-    /** A round number of SKUs in `changed` that may be the most that the partner reports; null: none. */
+    /** A round number of SKUs in `changed` that may be the most that the partner reports, or null. */
     roundChanged: integer('round_changed'),
     limitSuspectedAt: instant('limit_suspected_at'),
   },
@@ -133,50 +140,53 @@ export const sync = internal.table(
 /** Tokens that deltas have left since a manifest last set the token (store/catalog/tokens.ts). */
 export const leftTokens = internal.table('left_tokens', {
   token: key().primaryKey(),
-  /** When the first report came of what has changed since its snapshot. */
+  /** When the first report of changes since its snapshot came. */
   leftAt: instant('left_at').notNull(),
 });
 
 /**
- * Manifests that were applied for other counts than the mirror's and listed nothing else; one fewer for each check
- * since in which the counts were right (sync/catalog-check-decision.ts).
+ * Manifests that were applied because counts differed from the mirror's, but that listed nothing else; one is
+ * removed with each later check in which the counts were right (sync/catalog-check-decision.ts).
  */
 export const idleManifests = internal.table('idle_manifests', {
   appliedAt: instant('applied_at').primaryKey(),
 });
 
 /**
- * SKUs that count as those of which the delta has left out a move (`missed_moves`) although none is known: the
- * manifest's line of each could not be read (store/catalog/unread-lines.ts).
+ * SKUs that count as if the delta had left out a move (`missed_moves`) although none is known: their manifest lines
+ * could not be read (store/catalog/unread-lines.ts).
  */
 export const unreadLines = internal.table('unread_lines', {
   sku: key().primaryKey(),
 });
 
-/** What sellers have done to catalog.watchlist and the mirror has not read yet (store/sellers/watchlist.ts). */
+/** Sellers' changes to catalog.watchlist that the mirror has not read yet (store/sellers/watchlist.ts). */
 export const watchChanges = internal.table('watch_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
-  /** Whether the SKUs were inserted; else their weights changed, or they are gone. */
+  /** Whether the SKUs were inserted; otherwise their weights changed, or they are gone. */
   added: boolean().notNull(),
-  /** Null: everything was taken away (TRUNCATE). */
+  /** Null: everything was removed (TRUNCATE). */
   skus: text().array(),
 });
 
 /**
- * The mirror's own copy of catalog.watchlist, which its sellers may lock: all else that needs a weight reads it here.
+ * The mirror's copy of catalog.watchlist, because sellers may lock the original. Everything else that needs a weight
+ * reads it here.
  */
 export const watched = internal.table(
   'watched',
   {
     sku: key().primaryKey(),
-    /** Null: no longer watched, and the ledger has not been told yet. */
+    /** Null: no longer watched, but the ledger has not been told yet. */
     weight: real(),
-    /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank or promise ('rank'). */
+    /**
+     * What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank or promise ('rank').
+     */
     pending: text(),
-    /** The promise: how old its price may get, in seconds, and since when that is promised; null: none. */
+    /** The promise: how old its price may get, in seconds, and since when; null if there is none. */
     maxAge: doublePrecision('max_age'),
     promisedSince: instant('promised_since'),
-    /** Whether the account has the requests to keep it beside the promises that go before it. */
+    /** Whether the account has enough requests to keep it in addition to promises of higher priority. */
     feasible: boolean().notNull().default(false),
   },
   (t) => [
@@ -195,13 +205,13 @@ export const watching = internal.table(
   'watching',
   {
     id: boolean().primaryKey().default(true),
-    /** SKUs of the list that were left out, because so many are watched that there is no room for them. */
+    /** SKUs of the list that were left out because too many are watched. */
     leftOut: integer('left_out').notNull().default(0),
   },
   (t) => [check('watching_one_row', sql`${t.id}`)],
 );
 
-/** The settings by which SQL distinguishes fresh from stale; written by the daemon at start. */
+/** The settings by which SQL distinguishes fresh from stale; the daemon writes them when it starts. */
 export const settings = internal.table(
   'settings',
   {
@@ -212,36 +222,37 @@ export const settings = internal.table(
     catalogStaleAfter: doublePrecision('catalog_stale_after').notNull().default(86_400),
     rateLimit: integer('rate_limit').notNull().default(200),
     rateWindow: doublePrecision('rate_window').notNull().default(60),
-    /** The mirror's share of it, in requests a window. */
+    /** The mirror's share of the limit, in requests a window. */
     rateShare: integer('rate_share').notNull().default(120),
-    /** Requests a window that are the mirror's, however much the account's other users ask for. */
+    /** Requests a window that the mirror gets, however many the account's other users ask for. */
     rateFloor: integer('rate_floor').notNull().default(40),
     deltaInterval: doublePrecision('delta_interval').notNull().default(300),
-    /** SKUs in a bulk call, and how many of them are live ones while nothing is learned. */
+    /** SKUs in a bulk call, and how many of them are live until something is learned. */
     bulkMaxSkus: integer('bulk_max_skus').notNull().default(100),
     bulkLiveBudget: integer('bulk_live_budget').notNull().default(5),
-    /** Prices are to be acted on where they are right with this probability at least. */
+    /** Prices are actionable from this probability of being right on. */
     actionableConfidence: doublePrecision('actionable_confidence').notNull().default(0.95),
   },
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );
 
 /**
- * Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should
- * have (store/catalog/audit.ts).
+ * Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until a delta reports them or
+ * should have (store/catalog/audit.ts).
  */
 export const unreportedMoves = internal.table('unreported_moves', {
   sku: key().primaryKey(),
   seenAt: instant('seen_at').notNull(),
   /**
-   * More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged.
+   * More than one: it is unknown whether the delta should report it. 0: no move was seen, and the report is not
+   * judged.
    */
   moves: integer().notNull().default(1),
-  /** When a delta reported it: the refresh that this asks for may find nothing, rightly. */
+  /** When a delta reported it: the refresh that this causes may rightly find nothing. */
   reportedAt: instant('reported_at'),
 });
 
-/** One row: what became of reports and of moves, counted over the mirror's life (view catalog.delta_audit). */
+/** One row: what became of reports and of moves, over the mirror's life (view catalog.delta_audit). */
 export const deltaAudit = internal.table(
   'delta_audit',
   {
@@ -264,7 +275,7 @@ export const deltaAudit = internal.table(
   (t) => [check('delta_audit_one_row', sql`${t.id}`)],
 );
 
-/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/status/counts-reader.ts). */
+/** One row: counts that need a scan of the catalog, as of `counted_at` (store/status/counts-reader.ts). */
 export const catalogCounts = internal.table(
   'catalog_counts',
   {
@@ -276,7 +287,7 @@ export const catalogCounts = internal.table(
   (t) => [check('catalog_counts_one_row', sql`${t.id}`)],
 );
 
-/** Samples of what could not be read, newest kept. */
+/** Samples of what could not be read; the newest are kept. */
 export const quarantine = internal.table('quarantine', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
   source: text().notNull(),

@@ -4,8 +4,8 @@ import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
 /**
- * The due ledger: one row for each known SKU, saying when its next refresh is due and why. A claim (a worker has
- * asked the partner) and a wait (deferred, error) both hold the row back until `held_until`.
+ * The due ledger: one row for each known SKU, with when its next refresh is due and why. A claim (a worker has asked
+ * the partner) and a wait (deferred, error) both block the row until `held_until`.
  */
 export const due = internal.table(
   'due',
@@ -16,8 +16,8 @@ export const due = internal.table(
     /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
     live: boolean().notNull().default(false),
     /**
-     * How often a deferral has made it count although it is not listed as live, and so many answers more it does for
-     * that.
+     * How often a deferral has made it count as live although it is not listed so, and for how many more answers it
+     * does.
      */
     liveMarks: smallint('live_marks').notNull().default(0),
     liveLeft: smallint('live_left').notNull().default(0),
@@ -28,50 +28,51 @@ export const due = internal.table(
     heldUntil: instant('held_until'),
     /** The claim whose answer was applied last. */
     askedClaim: bigint('asked_claim', { mode: 'bigint' }),
-    /** The reason for which it was asked then; null where another mark has come since its claim. */
+    /** The reason for which it was asked then; null if another mark came after its claim. */
     askedBecause: text('asked_because'),
-    /** The generation that it had then: who waits for an answer to a mark compares it with the mark's. */
+    /** Its generation then: whoever waits for an answer to a mark compares this with the mark's generation. */
     askedGeneration: integer('asked_generation'),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
-    /** Why its last answer was an error, or no more than a deferral (store/answer/types.ts); null: it was none. */
+    /** Why its last answer was an error or only a deferral (store/answer/types.ts); null if it was neither. */
     lastError: text('last_error'),
     /**
-     * Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was
-     * asked for by name.
+     * Order within the urgent lane, largest first: the weight in catalog.watchlist, or infinity while a refresh by
+     * name is due.
      */
     rank: real().notNull().default(1),
     /**
-     * After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any.
+     * After a call that failed as a whole: how many SKUs the next call with this one may have. Null: no limit of its
+     * own.
      */
     largestCall: smallint('largest_call'),
     /**
-     * From when on it comes first, to keep the promise of its age; null: none is to be kept
+     * From when on it comes first, to keep its promised age; null if there is no promise to keep
      * (store/sellers/promises.ts).
      */
     promisedAt: instant('promised_at'),
-    /** When its price is as old as is promised: of those that come first, the earliest is asked first. */
+    /** When its price reaches the promised age: of the SKUs that come first, the earliest is asked first. */
     promisedBy: instant('promised_by'),
     /**
-     * Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what
-     * they were before.
+     * Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and the
+     * prices before it.
      */
     doubt: text(),
     oddity: text(),
     doubtedAt: instant('doubted_at'),
     believed: jsonb(),
     /**
-     * From when on an answer is the second look after one that had nothing new of what was reported
-     * (store/answer/second-looks.ts); null: none is to come.
+     * From when on an answer is the second look after one with nothing new about a report
+     * (store/answer/second-looks.ts); null if none is to come.
      */
     againAt: instant('again_at'),
     /**
-     * How many moves of it the delta has left out since it last reported one (store/catalog/audit.ts). As long as there
-     * is one, it is refreshed and trusted as a SKU whose moves nobody reports. Null: none.
+     * How many of its moves the delta has left out since it last reported one (store/catalog/audit.ts). While there
+     * are any, it is refreshed and trusted like a SKU whose moves nobody reports. Null: none.
      */
     missedMoves: smallint('missed_moves'),
     /**
-     * Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its
+     * When a SKU that is out of scope would be due. It then has no lane (0), unless it is asked once for its
      * metadata.
      */
     outsideDueAt: instant('outside_due_at'),
@@ -98,7 +99,7 @@ export const due = internal.table(
   ],
 );
 
-/** One row: what bulk calls have taught about their size (sync/reprice/call-size.ts). */
+/** One row: what bulk calls have taught about their best size (sync/reprice/call-size.ts). */
 export const callSize = internal.table(
   'call_size',
   {

@@ -15,7 +15,8 @@ import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
 /**
- * What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts).
+ * What is believed about each live SKU's rate of change: a gamma distribution of changes a minute
+ * (sync/live/policy.ts).
  */
 export const liveRates = internal.table(
   'live_rates',
@@ -23,28 +24,30 @@ export const liveRates = internal.table(
     sku: key().primaryKey(),
     alpha: doublePrecision().notNull(),
     beta: doublePrecision().notNull(),
-    /** Sizes of refreshes that found a move, and how many of them had moved; fading. */
+    /** Sizes in refreshes that found a move, and how many of them had moved; fading. */
     sizesSeen: real('sizes_seen').notNull().default(0),
     sizesMoved: real('sizes_moved').notNull().default(0),
     /**
-     * Until its next refresh: it has moved with its line with a probability of 1 - exp(-hazard). Null: its line does
-     * not move.
+     * Until its next refresh: with a probability of 1 - exp(-hazard) it has moved with its line. Null if its line
+     * does not move.
      */
     hazard: doublePrecision(),
-    /** Likewise of hints at it (sync/live/hints.ts); null: there are none. */
+    /** The same for hints at it (sync/live/hints.ts); null if there are none. */
     hintHazard: doublePrecision('hint_hazard'),
-    /** What the last refresh has found, where hints had told of it: { sources, former } (store/live/hint-state.ts). */
+    /**
+     * The move that the last refresh found after hints had told of it: { sources, former }
+     * (store/live/hint-state.ts).
+     */
     told: jsonb().$type<PredictedMove>(),
     /**
-     * How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an
-     * argument of p_right.
+     * How often it has moved wholesale by itself, in how many minutes; fading. No defaults, because its row type is
+     * an argument of p_right.
      */
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),
     /**
-     * What alpha and beta are made of (sync/live/learn-refresh.ts); null: of one memory, as an earlier version has
-     * it, or
-     * its past alone. No defaults either.
+     * What alpha and beta consist of (sync/live/learn-refresh.ts). Null if they come from one memory, as in an
+     * earlier version, or only from its past. No defaults either.
      */
     longAlpha: real('long_alpha'),
     longBeta: real('long_beta'),
@@ -52,13 +55,13 @@ export const liveRates = internal.table(
     shortBeta: real('short_beta'),
     shortOdds: real('short_odds'),
     /**
-     * How much of what rates are learned from on is left in alpha and beta, and in each memory
-     * (store/live/rate-prior.ts); null: as much as may be, as an earlier version has it.
+     * How much of the starting point of rates is left in alpha and beta, and in each memory
+     * (store/live/rate-prior.ts); null: as much as possible, as in an earlier version.
      */
     priorPart: real('prior_part'),
     longPrior: real('long_prior'),
     shortPrior: real('short_prior'),
-    /** Its line (catalog_internal.line_of); null where brand or model are not known. */
+    /** Its line (catalog_internal.line_of); null if brand or model is unknown. */
     line: bigint({ mode: 'bigint' }),
   },
   (t) => [
@@ -68,12 +71,12 @@ export const liveRates = internal.table(
   ],
 );
 
-/** One row: the threshold of live refreshes, and whether an incident lasts. */
+/** One row: the threshold of live refreshes, and the present incident and outage. */
 export const livePlan = internal.table(
   'live_plan',
   {
     id: boolean().primaryKey().default(true),
-    /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
+    /** Null while there are enough refreshes for every SKU's LIVE_INTERVAL. */
     refreshThreshold: doublePrecision('refresh_threshold'),
     /** Longest allowed wait between two refreshes of a SKU, in minutes; null likewise. */
     maxIntervalMinutes: doublePrecision('max_interval_minutes'),
@@ -81,37 +84,36 @@ export const livePlan = internal.table(
     earlyMinutes: doublePrecision('early_minutes'),
     /** After how many minutes without a refresh a SKU comes before all others (sync/live/choose.ts); null likewise. */
     overdueMinutes: doublePrecision('overdue_minutes'),
-    /**
-     * For how long nothing was refreshed, as far as its effects last, and the last refresh that has been taken into
-     * account for that.
-     */
+    /** How long nothing was refreshed, for as long as that has effects, and the last refresh taken into account. */
     idleMinutes: doublePrecision('idle_minutes'),
     refreshedAt: instant('refreshed_at'),
     solvedAt: instant('solved_at'),
     /**
-     * Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no
+     * Since when, and by which evidence, everything is treated as live-priced (sync/live/incident.ts); null: no
      * incident.
      */
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
     /**
-     * When a call last tried snapshot-priced SKUs during the incident; without one, when a call disproved the last,
-     * as long as no counts have agreed.
+     * When a call last tried snapshot-priced SKUs during the incident. Without an incident: when a call disproved
+     * the last one, until counts agree.
      */
     incidentTriedAt: instant('incident_tried_at'),
-    /** Since when the partner's live source fails while others than live SKUs are answered; null = it works. */
+    /** Since when the partner's live source has failed while other SKUs are answered; null: it works. */
     outageSince: instant('outage_since'),
   },
   (t) => [check('live_plan_one_row', sql`${t.id}`)],
 );
 
-/** One row: the partner's ceiling on live computations, as learned, and what was spent of it (sync/live/ceiling.ts). */
+/**
+ * One row: the learned ceiling on the partner's live computations, and what was spent of it (sync/live/ceiling.ts).
+ */
 export const liveCeiling = internal.table(
   'live_ceiling',
   {
     id: boolean().primaryKey().default(true),
     step: integer().notNull().default(0),
-    /** Live computations a minute at `since`; null while no ceiling has been met. */
+    /** Live computations a minute at `since`; null until a ceiling has been met. */
     perMinute: doublePrecision('per_minute'),
     since: instant('since')
       .notNull()
@@ -122,7 +124,7 @@ export const liveCeiling = internal.table(
     cycleFrom: instant('cycle_from')
       .notNull()
       .default(sql`now()`),
-    /** What may be asked for has grown since. Every call with live SKUs moves it. */
+    /** Since when credit for live SKUs has been growing. Every call with live SKUs moves it. */
     creditFrom: instant('credit_from')
       .notNull()
       .default(sql`now()`),
@@ -130,7 +132,7 @@ export const liveCeiling = internal.table(
   (t) => [check('live_ceiling_one_row', sql`${t.id}`)],
 );
 
-/** Live SKUs of recent bulk calls: how many were computed. Kept for some minutes. */
+/** Live SKUs of recent bulk calls, and how many were computed. Kept for some minutes. */
 export const liveCalls = internal.table(
   'live_calls',
   {
@@ -145,13 +147,11 @@ export const liveCalls = internal.table(
   (t) => [index('live_calls_called_at').on(t.calledAt)],
 );
 
-/**
- * Lines (one brand and model) of live SKUs, and whether their SKUs move together at present (sync/live/releases.ts).
- */
+/** Lines (one brand and model) of live SKUs, and whether their SKUs are moving together (sync/live/releases.ts). */
 export const liveLines = internal.table(
   'live_lines',
   {
-    /** Of brand and model (catalog_internal.line_of): they may be longer than an index takes. */
+    /** Derived from brand and model (catalog_internal.line_of), which may be too long for an index. */
     line: bigint({ mode: 'bigint' }).primaryKey(),
     brand: text().notNull(),
     model: text().notNull(),
@@ -160,7 +160,7 @@ export const liveLines = internal.table(
     phase: text().notNull(),
     evidence: doublePrecision().notNull(),
     weighedAt: instant('weighed_at').notNull(),
-    /** Since when it is suspected, or was when that was confirmed last. */
+    /** Since when it has been suspected, or was before the last confirmation. */
     since: instant('since'),
     answers: integer().notNull(),
     moved: integer().notNull(),
@@ -170,14 +170,14 @@ export const liveLines = internal.table(
   (t) => [check('live_lines_phase', sql`${t.phase} in ('quiet', 'suspected', 'released')`)],
 );
 
-/** One row: what is known of all lines, and what became of suspicions over the mirror's life. */
+/** One row: what is known about all lines, and what became of suspicions over the mirror's life. */
 export const releases = internal.table(
   'releases',
   {
     id: boolean().primaryKey().default(true),
-    /** With how much evidence a line is suspected. */
+    /** The evidence at which a line is suspected. */
     threshold: doublePrecision().notNull().default(6),
-    /** Wholesale moves a minute of a SKU by itself. */
+    /** Wholesale moves a minute that a SKU makes by itself. */
     wholesaleRate: doublePrecision('wholesale_rate')
       .notNull()
       .default(sql`1.0 / 1500`),

@@ -3,9 +3,9 @@ import { bigint, boolean, check, doublePrecision, index, integer, jsonb, text } 
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/* What the daemons know of one another and share: tasks, pace, clock, locks. */
+/* What daemons know of each other and share: tasks, pace, clock, locks. */
 
-/** When each recurring task runs next and how it went last. The queues only wake; this decides. */
+/** When each recurring task runs next and how its last run went. Queues only wake tasks; this decides. */
 export const tasks = internal.table('tasks', {
   task: key().primaryKey(),
   nextAt: instant('next_at').notNull().defaultNow(),
@@ -20,8 +20,8 @@ export const tasks = internal.table('tasks', {
 });
 
 /**
- * How many of a task's failures were refusals, of `reprice` rejections; no row: none. Each kind waits by how often it
- * came itself. Not with the task, whose row sellers' transactions read: a column that comes later would wait for these.
+ * How many of a task's failures were refusals, or for `reprice` rejections; no row: none. Each kind waits by its own
+ * count. A table of its own, because sellers' transactions read the task's row: a new column would wait for these.
  */
 export const refusedTasks = internal.table('refused_tasks', {
   task: key().primaryKey(),
@@ -48,43 +48,44 @@ export const pace = internal.table(
 );
 
 /**
- * At most one row: the last pause that somebody asked for. It holds while `until` is to come (infinity: for ever) and
- * nobody has resumed.
+ * At most one row: the last pause that somebody asked for. It holds until `until` (infinity: for ever), unless
+ * somebody has resumed.
  */
 export const pause = internal.table(
   'pause',
   {
     id: boolean().primaryKey().default(true),
     since: instant('since').notNull(),
-    /** When it was last asked for: by it a clock that was ahead is told from one that was not. */
+    /** When it was last asked for. Distinguishes a clock that was ahead from one that was not. */
     setAt: instant('set_at').notNull(),
     until: instant('until').notNull(),
     pausedBy: text('paused_by').notNull(),
-    /** Who ended it; null: nobody, so it holds or has ended by itself. */
+    /** Who ended it; null if nobody did, so that it still holds or has ended by itself. */
     resumedBy: text('resumed_by'),
   },
   (t) => [check('pause_one_row', sql`${t.id}`)],
 );
 
-/** One row: what the daemons know of Postgres's clock, by which all times of the mirror are (sync/clocks.ts). */
+/** One row: what the daemons know of Postgres's clock, which all times of the mirror are by (sync/clocks.ts). */
 export const clock = internal.table(
   'clock',
   {
     id: boolean().primaryKey().default(true),
     /**
-     * The latest time it was seen at, at most some seconds ago while a daemon runs. Before it: the clock was set back.
+     * The latest time seen, at most some seconds ago while a daemon runs. If the clock is before it, it was set
+     * back.
      */
     highWater: instant('high_water')
       .notNull()
       .default(sql`clock_timestamp()`),
-    /** Since when no daemon has seen it jump, and one has always looked. */
+    /** Since when daemons have watched the clock without interruption and none has seen it jump. */
     steadySince: instant('steady_since')
       .notNull()
       .default(sql`clock_timestamp()`),
-    /** By so much it was set back; null once all times that were in the future then are put right. */
+    /** By how much it was set back; null once all times that were then in the future are corrected. */
     setBackSeconds: doublePrecision('set_back_seconds'),
     /**
-     * By so much it is ahead of the clocks of the daemons' hosts and the partner (negative: behind); null while it is
+     * By how much it is ahead of the clocks of the daemons' hosts and the partner (negative: behind); null if it is
      * not.
      */
     aheadSeconds: doublePrecision('ahead_seconds'),
@@ -93,8 +94,8 @@ export const clock = internal.table(
 );
 
 /**
- * Tables without anything in them: who locks one of them has the lock of that name until its transaction ends.
- * Advisory locks are everybody's who may connect; these are locked by nobody but the mirror's role.
+ * Empty tables: whoever locks one holds the lock of that name until its transaction ends. Advisory locks are open to
+ * everybody who may connect; only the mirror's role can lock these.
  */
 export const lockPace = internal.table('lock_pace', {});
 export const lockChanges = internal.table('lock_changes', {});
@@ -102,12 +103,12 @@ export const lockNewSkus = internal.table('lock_new_skus', {});
 export const lockCounts = internal.table('lock_counts', {});
 export const lockSchedules = internal.table('lock_schedules', {});
 
-/** The daemons that run, or did when they died: the session that each keeps open (src/store/setup/instance.ts). */
+/** The daemons that run, or died while running: the session that each keeps open (src/store/setup/instance.ts). */
 export const instances = internal.table('instances', {
   number: bigint({ mode: 'bigint' }).primaryKey(),
   pid: integer().notNull(),
   backendStart: instant('backend_start').notNull(),
-  /** Whether its MIRROR_SCOPE is `scope`; null: a daemon of an older version. */
+  /** Whether its MIRROR_SCOPE is `scope`; null for a daemon of an older version. */
   scoped: boolean(),
 });
 
@@ -125,22 +126,20 @@ export const paceSends = internal.table(
 );
 
 /**
- * What the status showed, one row a minute of Postgres's clock, kept for a day: the charts of the status page. A
- * minute without a row is one in which no daemon could read the mirror (store/status/samples.ts).
+ * What the status showed, one row per minute of Postgres's clock, kept for a day for the charts of the status page.
+ * In a minute without a row no daemon could read the mirror (store/status/samples.ts).
  */
 export const samples = internal.table('samples', {
   minute: instant('minute').primaryKey(),
   state: text().notNull(),
   backingOff: boolean('backing_off').notNull(),
   incident: boolean().notNull(),
-  /**
-   * Requests of the window before: the mirror's, and those of the account's other users; and what was allowed in it.
-   */
+  /** Requests in the preceding window: the mirror's, those of the account's other users, and how many were allowed. */
   requests: integer().notNull(),
   otherRequests: integer('other_requests').notNull(),
   ceiling: doublePrecision().notNull(),
   requestLimit: integer('request_limit').notNull(),
-  /** From here on: null where the catalog was not counted at about that time. */
+  /** From here on: null if the catalog was not counted at about that time. */
   skus: integer(),
   pending: integer(),
   due: integer(),
@@ -152,26 +151,27 @@ export const samples = internal.table('samples', {
   liveFresh: integer('live_fresh'),
   liveP50: doublePrecision('live_p50'),
   liveP95: doublePrecision('live_p95'),
-  /** A minute, since the row before; null where that is too far away to tell. */
+  /** Per minute since the previous row; null if that is too old to tell. */
   priceChanges: doublePrecision('price_changes'),
-  /** The newest row of catalog.price_history then. */
+  /** The newest row of catalog.price_history at that time. */
   pricePosition: bigint('price_position', { mode: 'bigint' }).notNull(),
 });
 
-/* What tells this database, and what is mirrored in it, from others. */
+/* What distinguishes this database, and what is mirrored in it, from others. */
 
 /**
- * One row: the database that this one was when history was last written, as far as it can be told (present_lineage).
+ * One row: the identity of this database when history was last written, as far as it can be determined
+ * (present_lineage).
  */
 export const lineage = internal.table(
   'lineage',
   {
     id: boolean().primaryKey().default(true),
-    /** What initdb drew for the cluster. */
+    /** The cluster's identifier, drawn by initdb. */
     system: text(),
     /** The database's number within it. */
     database: text(),
-    /** Counts the promotions of standbys and the recoveries to a point in time. */
+    /** Counts promotions of standbys and recoveries to a point in time. */
     timeline: text(),
     /** When its server was started, in seconds. */
     started: text(),
@@ -179,14 +179,14 @@ export const lineage = internal.table(
   (t) => [check('lineage_one_row', sql`${t.id}`)],
 );
 
-/** Positions that only another database has given out: after `forked_at`, up to `resumed_at`. */
+/** Positions that only another database has given out, between `forked_at` and `resumed_at`. */
 export const positionGaps = internal.table('position_gaps', {
   forkedAt: bigint('forked_at', { mode: 'bigint' }).primaryKey(),
   resumedAt: bigint('resumed_at', { mode: 'bigint' }).notNull(),
   at: instant('at').notNull().defaultNow(),
 });
 
-/** From which id on positions are further than ids, and by how much: past all gaps. None: they are the same. */
+/** From which id on positions are greater than ids, and by how much: past all gaps. Without a row they are equal. */
 export const positionShifts = internal.table('position_shifts', {
   firstId: bigint('first_id', { mode: 'bigint' }).primaryKey(),
   shift: bigint({ mode: 'bigint' }).notNull(),
@@ -199,11 +199,11 @@ export const account = internal.table(
     id: boolean().primaryKey().default(true),
     /** Origin and path of PARTNER_BASE_URL. */
     baseUrl: text('base_url'),
-    /** The api_key, of which only a salted hash is kept; and since when it has been this one. */
+    /** The api_key, as a salted hash only, and since when it has been in use. */
     salt: text(),
     keyHash: text('key_hash'),
     keySince: instant('key_since'),
-    /** When a first api_key was replaced by another one. */
+    /** Whether the first api_key was replaced by another. */
     keyReplaced: boolean('key_replaced').notNull().default(false),
   },
   (t) => [check('account_one_row', sql`${t.id}`)],

@@ -13,7 +13,7 @@ import {
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/** How often each promise of a price's age was kept: a ring of hours, of which the first is `hour`. */
+/** How often each promise of a price's age was kept: a ring of hours, the first of which is `hour`. */
 export const promiseCases = internal.table('promise_cases', {
   sku: key().primaryKey(),
   hour: instant('hour').notNull(),
@@ -21,14 +21,14 @@ export const promiseCases = internal.table('promise_cases', {
   kept: integer().array().notNull(),
 });
 
-/** One row: what all promises together need, as of the last time that they were weighed, at most a minute ago. */
+/** One row: what all promises together need, as last weighed, at most a minute ago. */
 export const promising = internal.table(
   'promising',
   {
     id: boolean().primaryKey().default(true),
     promises: integer().notNull().default(0),
     feasible: integer().notNull().default(0),
-    /** Those that are asked for, and for which there is no room. */
+    /** Requested promises for which there is no room. */
     leftOut: integer('left_out').notNull().default(0),
     /** Requests a minute. */
     needed: doublePrecision().notNull().default(0),
@@ -40,17 +40,17 @@ export const promising = internal.table(
     kept: bigint({ mode: 'bigint' })
       .notNull()
       .default(sql`0`),
-    /** When something kept all requests back last, and what it was. */
+    /** When something last stopped all requests, and what it was. */
     hinderedAt: instant('hindered_at'),
     hinderedBy: text('hindered_by'),
   },
   (t) => [check('promising_one_row', sql`${t.id}`)],
 );
 
-/* What sellers ask for now, from SQL (catalog.refresh and catalog.refresh_now; store/sellers/refresh.ts). */
+/* What sellers request now, from SQL (catalog.refresh and catalog.refresh_now; store/sellers/refresh.ts). */
 
 /**
- * SKUs that sellers have asked for, until the mirror has marked them. No key of the SKU: nobody may wait for
+ * SKUs that sellers have asked for, until the mirror has marked them. The SKU is no key, so that nobody waits for
  * another's request.
  */
 export const refreshRequests = internal.table(
@@ -63,8 +63,8 @@ export const refreshRequests = internal.table(
 );
 
 /**
- * Places of those who wait in catalog.refresh_now. One is free where nobody has it, its session is gone, or its time
- * is over.
+ * Places of callers that wait in catalog.refresh_now. A place is free if nobody has it, its session is gone, or its
+ * time is over.
  */
 export const refreshPlaces = internal.table('refresh_places', {
   place: smallint().primaryKey(),
@@ -76,7 +76,7 @@ export const refreshPlaces = internal.table('refresh_places', {
 export const lockRefreshes = internal.table('lock_refreshes', {});
 
 /**
- * Until when refreshes from SQL are paid for, in epoch microseconds; a sequence, because everybody sees at once what
+ * Until when refreshes from SQL are paid for, in epoch microseconds. A sequence, because everybody sees at once what
  * is paid, whatever becomes of the caller's transaction.
  */
 export const refreshesPaid = internal.sequence('refreshes_paid', { minValue: 0, startWith: 1 });
@@ -86,8 +86,8 @@ export const refreshesAsked = internal.sequence('refreshes_asked', { minValue: 0
 export const refreshesRefused = internal.sequence('refreshes_refused', { minValue: 0, startWith: 1 });
 
 /**
- * Hints as sellers gave them (catalog.hint), until the mirror has read them. No key of SKU and source: nobody may
- * wait for another's hint.
+ * Hints as sellers gave them (catalog.hint), until the mirror has read them. SKU and source are no key, so that
+ * nobody waits for another's hint.
  */
 export const hints = internal.table(
   'hints',
@@ -108,16 +108,16 @@ export const waitingHints = internal.table(
     source: key().notNull(),
     hintedAt: instant('hinted_at').notNull(),
     hazard: doublePrecision().notNull(),
-    /** How often what its source tells of is undone before the next refresh. */
+    /** How likely a move that its source tells of is undone before the next refresh. */
     undone: doublePrecision().notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.sku, t.source] }), index('waiting_hints_source').on(t.source)],
 );
 
-/** What is known of each source of hints (sync/live/hints.ts). */
+/** What is known about each source of hints (sync/live/hints.ts). */
 export const hintSources = internal.table('hint_sources', {
   source: key().primaryKey(),
-  /** Hints so far, and those at live SKUs that had brought a refresh forward. */
+  /** Hints so far, and how many of them, at live SKUs, brought a refresh forward. */
   hints: bigint({ mode: 'bigint' })
     .notNull()
     .default(sql`0`),
@@ -128,7 +128,10 @@ export const hintSources = internal.table('hint_sources', {
   expected: doublePrecision().notNull().default(0),
   unmoved: doublePrecision().notNull().default(0),
   moves: doublePrecision().notNull().default(0),
-  /** Refreshes after those that found what it had told of, and how many found that as it was left, and undone. */
+  /**
+   * Refreshes after those that found what it had told of; how many found that unchanged, and how many found it
+   * undone.
+   */
   followed: doublePrecision().notNull().default(0),
   stayed: doublePrecision().notNull().default(0),
   undone: doublePrecision().notNull().default(0),
@@ -136,13 +139,11 @@ export const hintSources = internal.table('hint_sources', {
 });
 
 /*
- * What is in scope (store/sellers/scope.ts): the mirror's own copy of the sellers' rules, and what is still to be
- * sorted by them.
+ * What is in scope (store/sellers/scope.ts): the mirror's copy of the sellers' rules, and what is still to be sorted
+ * by them.
  */
 
-/**
- * What sellers have done to catalog.scope and the mirror has not read yet. Null: everything was taken away (TRUNCATE).
- */
+/** Sellers' changes to catalog.scope that the mirror has not read yet. Null: everything was removed (TRUNCATE). */
 export const scopeChanges = internal.table('scope_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
   kinds: text().array(),
@@ -150,7 +151,7 @@ export const scopeChanges = internal.table('scope_changes', {
 });
 
 /**
- * The mirror's own copy of catalog.scope, which its sellers may lock; `name` as catalog_internal.scope_name makes it
+ * The mirror's copy of catalog.scope, because sellers may lock the original. `name` is catalog_internal.scope_name
  * of the value.
  */
 export const scopeRules = internal.table(
@@ -170,7 +171,7 @@ export const scoping = internal.table(
     id: boolean().primaryKey().default(true),
     /** MIRROR_SCOPE of the daemon that started last: whether the rules count. */
     scoped: boolean().notNull().default(false),
-    /** Lengths of the prefixes that are named by rules. */
+    /** Lengths of the prefixes in rules. */
     prefixLengths: integer('prefix_lengths')
       .array()
       .notNull()
@@ -181,10 +182,10 @@ export const scoping = internal.table(
   (t) => [check('scoping_one_row', sql`${t.id}`)],
 );
 
-/** SKUs of which a rule has changed, and that are still to be sorted. */
+/** SKUs whose rule has changed and that are still to be sorted. */
 export const scopePending = internal.table('scope_pending', { sku: key().primaryKey() });
 
-/** SKUs with a prefix, from one on, that are still to be sorted. */
+/** SKUs with a prefix, from `from_sku` on, that are still to be sorted. */
 export const scopePasses = internal.table(
   'scope_passes',
   {

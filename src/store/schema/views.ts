@@ -2,8 +2,8 @@ import { bigint, boolean, doublePrecision, integer, interval, real, text } from 
 import { catalog, instant, key, PRICE_SOURCES, SKU_STATES } from './catalog.ts';
 
 /*
- * The views of schema catalog, for sellers' queries in TypeScript. Their SQL, and what each column means, is in
- * drizzle/objects/views; test/client/schema.pg.test.ts holds these columns to those.
+ * The views of schema catalog, for sellers' queries in TypeScript. Their SQL, and the meaning of each column, are in
+ * drizzle/objects/views; test/client/schema.pg.test.ts compares these columns with those.
  */
 
 const priceSource = () => text('price_source', { enum: PRICE_SOURCES });
@@ -127,7 +127,7 @@ export const promises = catalog
   })
   .existing();
 
-/** bigint in Postgres, and far below 2^53. */
+/** bigint in Postgres, but far below 2^53. */
 function count(name: string) {
   return bigint(name, { mode: 'number' }).notNull();
 }

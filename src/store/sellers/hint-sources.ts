@@ -1,14 +1,14 @@
 import type { Sql } from '../connection/db.ts';
 
 /**
- * What refreshes have shown of a source of hints (view catalog.hint_sources), and how many of its hints wait for
- * theirs.
+ * What refreshes have shown about a source of hints (view catalog.hint_sources), and how many of its hints wait for
+ * a refresh.
  */
 export interface HintSourceStats {
   readonly source: string;
   readonly hints: number;
   readonly refreshesBroughtForward: number;
-  /** How often a SKU has moved that it hints at, and which part of all moves it tells of. */
+  /** How often a SKU that it hints at has moved, and which part of all moves it tells of. */
   readonly precision: number;
   readonly recall: number;
   readonly waiting: number;
@@ -16,13 +16,13 @@ export interface HintSourceStats {
 
 /** Hints as `status` and the metrics show them. */
 export interface HintStats {
-  /** Given and not read yet. Their sources are whatever sellers wrote, so they are not told apart. */
+  /** Given and not read yet. Not split by source, because sellers choose the names. */
   readonly unread: number;
-  /** Those with most hints first; 51 at most. */
+  /** Sources with the most hints first; at most 51. */
   readonly sources: readonly HintSourceStats[];
 }
 
-/** Reads what is known of hints at present. */
+/** Reads what is known about hints at present. */
 export async function readHintStats(sql: Sql): Promise<HintStats> {
   const [row] = await sql<[HintStats]>`
     with waiting as (

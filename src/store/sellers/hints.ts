@@ -18,21 +18,21 @@ import { fadedSql } from '../live/rate-prior.ts';
 import type { LiveCandidate } from '../live/refresh.ts';
 
 /*
- * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that are
- * locked or being asked for are left for the next piece, so that a hint that comes while an answer is under way does
- * not count as earlier than the answer. If somebody locks hints or their tables, calls do not wait, but go on without
- * hints.
+ * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that
+ * are locked or being asked for are left for the next piece, so that a hint that comes while an answer is under way
+ * does not count as earlier than the answer. If somebody locks hints or their tables, calls do not wait, but
+ * continue without hints.
  */
 
 /** SQL: whether there are hints to be read. */
 export const HINTS_CAME = 'catalog_internal.hints_came()';
 
-/** For whatever a lock of the tables does not show. */
+/** Bounds waits for locks that the check of the tables does not show. */
 const LOCK_TIMEOUT_MS = 200;
 
 /**
- * Takes the turn of reading hints, or of counting them, to the end of the transaction. False: somebody else has it,
- * or keeps hints locked.
+ * Takes the lock for reading or counting hints, until the end of the transaction. Returns false if another session
+ * has it, or keeps hints locked.
  */
 async function lockHints(tx: Tx): Promise<boolean> {
   const [row] = await tx<[{ locked: boolean }]>`
@@ -42,7 +42,10 @@ async function lockHints(tx: Tx): Promise<boolean> {
   return row.locked;
 }
 
-/** Does something with hints in one transaction. Null: somebody keeps them locked, and nothing was done. */
+/**
+ * Runs `work` on hints in one transaction. Returns null, having done nothing, while another session keeps hints
+ * locked.
+ */
 export async function withHints<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
   return await transaction(sql, async (tx) => ((await lockHints(tx)) ? await work(tx) : null)).catch(
     (error: unknown) => {
@@ -52,44 +55,42 @@ export async function withHints<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Prom
   );
 }
 
-/** A source, as it is known. */
 export interface KnownSource extends HintRecord {
   readonly source: string;
-  /** Hints of it that wait for the refresh of their SKU. */
+  /** How many of its hints wait for the refresh of their SKU. */
   readonly waiting: number;
 }
 
-/** A hint that was read; `sku` is null where it says nothing of a live SKU in scope since its last refresh. */
+/** A hint that was read; `sku` is null if it says nothing about a live SKU in scope since its last refresh. */
 export interface ReadHint {
   readonly source: string;
   readonly hintedAt: string;
   readonly sku: string | null;
 }
 
-/** A live SKU with hints. */
 export interface HintedSku extends LiveCandidate {
   readonly minutes: number;
   /** Minutes until its next refresh is due. */
   readonly dueIn: number;
-  /** Whether its due time is only that of the order of live refreshes. */
+  /** Whether it is due only by the order of live refreshes. */
   readonly movable: boolean;
   readonly hints: readonly WaitingHint[];
 }
 
-/** Hints that were read in one go, with the SKUs and the sources that they are of. */
+/** Hints that were read together, with their SKUs and sources. */
 export interface HintPiece {
   readonly hints: readonly ReadHint[];
   readonly skus: readonly HintedSku[];
   readonly sources: readonly KnownSource[];
 }
 
-/** SQL: columns of a HintRecord, of a row `s` of catalog_internal.hint_sources; of UNTESTED where there is none. */
+/** SQL: the columns of a HintRecord, from a row `s` of catalog_internal.hint_sources; of UNTESTED if there is none. */
 export const hintRecordColumns = (tx: Tx) => tx`
   coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
   coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed,
   coalesce(s.undone, 0) as undone`;
 
-/** Reads at most `limit` hints and takes them away; their SKUs are locked in the ledger until the transaction ends. */
+/** Reads and deletes at most `limit` hints; their SKUs stay locked in the ledger until the transaction ends. */
 export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
   const [row] = await tx<[HintPiece]>`
     with piece as materialized (
@@ -137,11 +138,10 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
   return row;
 }
 
-/** What follows from a piece of hints. */
 export interface TakenHints {
   /** Hints that wait for the refresh of their SKU. */
   readonly waiting: readonly (WaitingHint & { readonly sku: string; readonly hintedAt: string })[];
-  /** SKUs with the hazard of all their hints; `inMinutes`: null where they are refreshed no sooner. */
+  /** SKUs with the hazard of all their hints; `inMinutes` is null if they are refreshed no sooner. */
   readonly skus: readonly {
     readonly sku: string;
     readonly hazard: number;
@@ -153,12 +153,12 @@ export interface TakenHints {
     readonly pulled: number;
     readonly lastHint: string;
   }[];
-  /** Refreshes a minute that come early now, as of a minute. */
+  /** How many refreshes a minute come early, as of `earlyAt`, in minutes since 1970. */
   readonly early: number;
   readonly earlyAt: number;
 }
 
-/** Stores what follows from a piece, in the transaction in which it was taken. */
+/** Stores what follows from a piece, in the transaction that took it. */
 export async function storeHints(
   tx: Tx,
   { waiting, skus, sources, early, earlyAt }: TakenHints,
@@ -201,21 +201,21 @@ export async function storeHints(
       for update skip locked)`;
 }
 
-/** Hints by SKU that wait for its refresh; null: somebody keeps them locked. */
+/** Hints that wait for a refresh, by SKU; null while another session keeps them locked. */
 export type HintsAt = Readonly<Record<string, readonly WaitingHint[]>>;
 
 /**
- * A statement that reads the hints that wait for refreshes of these SKUs. If it could read them, their table stays free
- * for this transaction until its end.
+ * Returns a statement that reads the hints that wait for refreshes of these SKUs. If it could read them, their table
+ * stays available to this transaction until it ends.
  */
 export const hintsAt = (tx: Tx, skus: readonly string[]) =>
   tx<[{ hints: HintsAt | null }]>`select catalog_internal.hints_at(${skus as string[]}) as hints`;
 
-/** Those at one SKU, which may be called as something that every object has; null: there are none. */
+/** Returns the hints at a SKU, which may have the name of a property of every object; null if there are none. */
 export const hintsOf = (hints: HintsAt | null, sku: string): readonly WaitingHint[] | null =>
   hints !== null && Object.hasOwn(hints, sku) ? (hints[sku] ?? null) : null;
 
-/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to pruneHints. */
+/** Deletes the hints at refreshed SKUs (hintsAt). Rows that others have locked are left to pruneHints. */
 export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`
@@ -223,12 +223,12 @@ export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void
       select ctid from catalog_internal.waiting_hints where sku = any(${skus as string[]}) for update skip locked))`;
 }
 
-/** Forgets hints that a refresh has left behind, that are at SKUs out of scope, and those that are a week old. */
+/** Deletes hints that are older than their SKU's last refresh, whose SKU is out of scope, or that are a week old. */
 export async function pruneHints(sql: Sql): Promise<void> {
   await withHints(sql, forgetOldHints);
 }
 
-/** In the transaction of pruneHints. */
+/** Does the work of pruneHints within its transaction. */
 export async function forgetOldHints(tx: Tx): Promise<void> {
   await tx`
     delete from catalog_internal.waiting_hints where ctid = any(array(
@@ -240,7 +240,7 @@ export async function forgetOldHints(tx: Tx): Promise<void> {
       for update of q skip locked))`;
 }
 
-/** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
+/** What one process has counted and not written yet, and loses when it dies: at most ten seconds' worth. */
 export class HintCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #everyMs: number;
@@ -256,8 +256,8 @@ export class HintCounts {
   }
 
   /**
-   * `moves`: how many refreshes of live SKUs have found a move; `predictionTests`: what has become of moves
-   * that sources had told of.
+   * Counts tests of hints. `moves`: how many refreshes of live SKUs found a move; `predictionTests`: what became of
+   * moves that sources had told of.
    */
   note(tests: readonly HintTest[], moves: number, predictionTests: readonly PredictionTest[] = []): void {
     this.#moves += moves;
@@ -276,7 +276,7 @@ export class HintCounts {
     this.#shown.set(source, plusShown(this.#shown.get(source) ?? NOTHING_SHOWN, numbers));
   }
 
-  /** What is to be written now; null: nothing, or not yet. */
+  /** Returns what is to be written now; null if nothing is, or not yet. */
   take(): ShownOfHints | null {
     const now = this.#clock.monotonic();
     if (now - this.#writtenAt < this.#everyMs || (this.#moves === 0 && this.#shown.size === 0)) return null;
@@ -288,13 +288,16 @@ export class HintCounts {
   }
 }
 
-/** What refreshes have shown, to be stored: of sources, and how many have found a move. */
+/** What refreshes have shown about sources, and how many found a move, to be stored. */
 export interface ShownOfHints {
   readonly shown: readonly (ShownOfSource & { readonly source: string })[];
   readonly moves: number;
 }
 
-/** Adds what refreshes have shown of sources (learnHints of sync/live/hints.ts). False: somebody keeps them locked. */
+/**
+ * Adds what refreshes have shown about sources (learnHints of sync/live/hints.ts). Returns false while they are
+ * locked.
+ */
 export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): Promise<boolean> {
   const stored = await withHints(sql, async (tx) => {
     return await tx`

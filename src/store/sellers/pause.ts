@@ -1,24 +1,24 @@
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 
-/** The last pause of requests that somebody asked for; times in epoch milliseconds of the database's clock. */
+/** The last requested pause of requests; times are epoch milliseconds by the database's clock. */
 export interface Pause {
   readonly since: number;
   /** When it was last asked for: its end may have been replaced since it began. */
   readonly setAt: number;
-  /** Null: until somebody resumes. */
+  /** Null if it lasts until somebody resumes. */
   readonly until: number | null;
   readonly by: string;
-  /** Null: nobody has ended it. */
+  /** Null if nobody has ended it. */
   readonly resumedBy: string | null;
 }
 
-/** SQL: the last pause as one JSON object; null where there never was one. */
+/** SQL: the last pause as one JSON object; null if there never was one. */
 export const pauseJson = (sql: Queryable) => sql`(
   select jsonb_build_object('since', extract(epoch from since) * 1000, 'setAt', extract(epoch from set_at) * 1000,
     'until', case when until < 'infinity' then extract(epoch from until) * 1000 end, 'by', paused_by, 'resumedBy', resumed_by)
   from catalog_internal.pause)`;
 
-/** The last pause, and the time by which it is judged. */
+/** Reads the last pause, and the time by which to judge it. */
 export async function readPause(
   sql: Queryable,
 ): Promise<{ readonly pause: Pause | null; readonly now: number }> {
@@ -28,8 +28,8 @@ export async function readPause(
 }
 
 /**
- * Keeps all requests back for `forMs` (null: until somebody resumes). Where they are kept back already, only the end
- * is replaced. Returns the pause, and whether there was one.
+ * Pauses all requests for `forMs` (null: until somebody resumes). An existing pause keeps its beginning and gets a
+ * new end. Returns the pause, and whether there already was one.
  */
 export async function pauseRequests(
   sql: Sql,
@@ -48,10 +48,7 @@ export async function pauseRequests(
   return { pause, wasPaused };
 }
 
-/**
- * Ends the pause, and with it the waits of tasks for its end. Returns the pause that was ended; null where there was
- * none.
- */
+/** Ends the pause, and the waits of tasks for its end. Returns the ended pause; null if there was none. */
 export async function resumeRequests(sql: Sql, by: string): Promise<Pause | null> {
   return await transaction(sql, async (tx) => {
     const ended = await tx`

@@ -1,30 +1,32 @@
 import type { Sql, Tx } from '../connection/db.ts';
 
 /*
- * Promises of a price's age (catalog.watchlist.max_age). Which of them the account can keep is decided in SQL alone
- * (catalog_internal.promises_that_fit), when a SKU comes first for its promise too (promised_interval,
- * due.promised_at); here is what answers show.
+ * Promises of a price's age (catalog.watchlist.max_age). SQL alone decides which of them the account can keep
+ * (catalog_internal.promises_that_fit) and when a SKU comes first for its promise (promised_interval,
+ * due.promised_at). This file judges what answers show.
  */
 
-/** The promise of an asked SKU that had a price, as of its answer. */
+/** The promise for a SKU that had a price, at the time of its answer. */
 export interface HeldPromise {
   /** Seconds. */
   readonly maxAge: number;
-  /** How old its price had become, in seconds, or for how long it was promised where that is less. */
+  /** How old its price was, in seconds, or how long that age had been promised if that is less. */
   readonly seconds: number;
   /**
-   * Whether something else than the mirror's own turns may have made it late: it could not be kept beside others, was
-   * deferred, failed or was doubted, or all requests were kept back.
+   * Whether something other than the mirror's own scheduling may have made it late: it could not be kept beside
+   * others, was deferred, failed or was doubted, or all requests were stopped.
    */
   readonly excused: boolean;
 }
 
-/** What became of promises: kept, late for something that was known to hinder them, or late without. */
+/** What became of promises: kept, late because of a known hindrance, or late without one. */
 export const PROMISE_OUTCOMES = ['kept', 'hindered', 'broken'] as const;
 export type PromiseOutcome = (typeof PROMISE_OUTCOMES)[number];
 export type PromiseCounts = Readonly<Record<PromiseOutcome, number>>;
 
-/** An answer's part in a promise: so many times it should have come by now, and whether it came in time. */
+/**
+ * What an answer adds to a promise: how often an answer was due since the last one, and how often one came in time.
+ */
 export interface PromiseCase {
   readonly sku: string;
   readonly cases: number;
@@ -32,15 +34,13 @@ export interface PromiseCase {
   readonly outcome: PromiseOutcome;
 }
 
-/**
- * Judges one promise with the answer that has come. One that comes late has missed each `maxAge` that went by. Pure.
- */
+/** Judges a promise by its answer. A late answer has missed each `maxAge` that went by. Pure. */
 export function judgePromise(sku: string, { maxAge, seconds, excused }: HeldPromise): PromiseCase {
   if (seconds <= maxAge) return { sku, cases: 1, kept: 1, outcome: 'kept' };
   return { sku, cases: Math.floor(seconds / maxAge), kept: 0, outcome: excused ? 'hindered' : 'broken' };
 }
 
-/** Cases by what became of them. Pure. */
+/** Counts cases by outcome. Pure. */
 export function countPromises(cases: readonly PromiseCase[]): PromiseCounts {
   const count = (outcome: PromiseOutcome) =>
     cases.reduce((sum, one) => sum + (one.outcome === outcome ? one.cases : 0), 0);
@@ -48,7 +48,7 @@ export function countPromises(cases: readonly PromiseCase[]): PromiseCounts {
 }
 
 /**
- * SQL: the promise of the SKU of `d`, `s` and `w`, before its answer is applied; null where it has none, or no price
+ * SQL: the promise of the SKU of `d`, `s` and `w`, before its answer is applied; null if it has none, or no price
  * yet.
  */
 export function heldPromise(sql: Sql | Tx) {
@@ -63,9 +63,8 @@ export function heldPromise(sql: Sql | Tx) {
 }
 
 /**
- * Counts cases; call this after the ledger's rows of their SKUs were locked. A promise that ended while the answer
- * waited for these locks is left out: the case was read before that, and the promise's counts are deleted already
- * (watched_to_ledger).
+ * Counts cases. Call this after locking their SKUs' rows of the ledger. A promise that ended while the answer waited
+ * for these locks is left out: its case was read before, and its counts are already deleted (watched_to_ledger).
  */
 export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): Promise<void> {
   if (cases.length === 0) return;
@@ -86,9 +85,9 @@ export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): 
 export interface PromiseStats {
   readonly promises: number;
   readonly feasible: number;
-  /** Those that the account cannot keep: not those of SKUs without a price, nor of those out of scope. */
+  /** Promises that the account cannot keep, without those of SKUs that have no price or are out of scope. */
   readonly leftOut: number;
-  /** Requests a minute: what all of them need, and what is there for them. */
+  /** Requests a minute: needed for all of them, and available for them. */
   readonly neededPerMinute: number;
   readonly availablePerMinute: number;
   /** Of the last day. */
@@ -96,7 +95,7 @@ export interface PromiseStats {
   readonly kept: number;
 }
 
-/** As of when they were weighed last, a minute ago at most while a daemon runs. */
+/** Reads the promises as last weighed, at most a minute ago while a daemon runs. */
 export async function readPromises(sql: Sql): Promise<PromiseStats> {
   const [row] = await sql<[PromiseStats]>`
     select promises, feasible, left_out as "leftOut", needed as "neededPerMinute", available as "availablePerMinute",

@@ -5,7 +5,7 @@ import { lockNewSkus } from '../connection/locks.ts';
 import { absentSku, writeSkuChanges } from '../history/changes.ts';
 import { requestTask } from '../ledger/tasks.ts';
 
-/** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
+/** What a refresh did, and whether bulk calls had been paused after failures. */
 export interface Refreshed {
   /** SKUs that were marked, or that had not been due. */
   readonly due: number;
@@ -14,24 +14,24 @@ export interface Refreshed {
   /** SKUs that no longer wait after errors or deferrals. */
   readonly released: number;
   readonly resumed: boolean;
-  /** SKUs that are out of scope, and are not asked for; absent: none. */
+  /** SKUs that are out of scope and are not asked for; absent if none. */
   readonly outside?: number;
-  /** SKUs that are asked for once, because a rule of the scope needs their metadata; absent: none. */
+  /** SKUs that are asked for once, because a rule of the scope needs their metadata; absent if none. */
   readonly once?: number;
 }
 
 /** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
 export const REFRESHES_CAME = 'catalog_internal.refreshes_came()';
 
-/** What sellers have asked for from SQL, over the mirror's life. */
+/** How much sellers have asked for from SQL, over the mirror's life. */
 export interface RefreshStats {
   /** SKUs. */
   readonly asked: number;
-  /** Calls that were above the bounds. */
+  /** Calls that exceeded the bounds. */
   readonly refused: number;
 }
 
-/** What was asked for by catalog.refresh so far; counters that only grow. */
+/** Reads what catalog.refresh was asked for so far; counters that only grow. */
 export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
   const [row] = await sql<[RefreshStats]>`
     select coalesce(pg_sequence_last_value('catalog_internal.refreshes_asked'), 0)::float8 as asked,
@@ -39,10 +39,10 @@ export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
   return row;
 }
 
-/** Requests of sellers that are taken before one call: some milliseconds. */
+/** How many requests of sellers are taken before one call; takes some milliseconds. */
 const TAKEN_AT_ONCE = 1000;
 
-/** Marks SKUs that sellers have asked for, but for those that are asked for at the moment. Returns how many. */
+/** Marks SKUs that sellers have asked for, except those that are being asked for at the moment. Returns how many. */
 export async function takeRefreshes(sql: Sql): Promise<number> {
   const [{ taken }] = await sql<[{ taken: number }]>`
     select catalog_internal.take_refreshes(${TAKEN_AT_ONCE}::int) as taken`;
@@ -50,8 +50,8 @@ export async function takeRefreshes(sql: Sql): Promise<number> {
 }
 
 /**
- * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer:
- * no deferral, no error, no pause of calls.
+ * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. No deferral, error or pause of
+ * calls delays them any longer.
  */
 export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Refreshed> {
   const wanted = [...new Set(skus)];
@@ -82,14 +82,14 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   });
 }
 
-/** SKUs that are made due in one transaction, so that nobody waits long for the rows of the ledger. */
+/** How many SKUs one transaction makes due, so that nobody waits long for the rows of the ledger. */
 const PIECE = 10_000;
 
 /**
  * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
- * its metadata; but none that was removed and is never due, which only a report, the watchlist or its name brings
- * back: they grow in number for as long as there is the mirror. Waits after deferrals and errors end, as the pause of
- * calls does.
+ * its metadata. Leaves out SKUs that were removed and are never due: only a report, the watchlist or a request by
+ * name brings them back, and their number grows for as long as the mirror exists. Ends waits after deferrals and
+ * errors, and the pause of calls.
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
   let [due, released] = [0, 0];
@@ -105,8 +105,8 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
 }
 
 /**
- * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
- * where there was none.
+ * Marks the next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of
+ * them; null if there were none.
  */
 async function refreshPiece(
   sql: Sql,
@@ -133,13 +133,13 @@ async function refreshPiece(
   return piece;
 }
 
-/** Asks for a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */
+/** Requests a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */
 export async function refreshManifest(sql: Sql, acceptShrink = false): Promise<void> {
   if (acceptShrink) await sql`update catalog_internal.sync set shrink_confirmed = true`;
   await requestTask(sql, 'manifest');
 }
 
-/** Why no request leaves now, as a sentence without its full stop; null while requests leave. */
+/** Returns why no request leaves now, as a sentence without its full stop; null while requests leave. */
 export async function whyNothingLeaves(sql: Queryable): Promise<string | null> {
   const [{ why }] = await sql<[{ why: string | null }]>`select catalog_internal.nothing_leaves() as why`;
   return why;

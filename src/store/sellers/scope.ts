@@ -4,37 +4,35 @@ import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
 /*
- * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they like.
- * So triggers record each statement, a daemon copies what was committed into the mirror's own rules, and then sorts, in
- * pieces, the SKUs that these may concern. Whoever writes something of a SKU that rules go by (new SKUs, metadata)
- * sorts it in the same transaction (catalog_internal.apply_scope).
+ * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they
+ * like. So triggers record each statement, and a daemon copies committed rules into the mirror's own and then sorts,
+ * in pieces, the SKUs that they may concern. Whoever writes something about a SKU that rules depend on (new SKUs,
+ * metadata) sorts it in the same transaction (catalog_internal.apply_scope).
  */
 
-/** SQL: whether there are changes of the rules that were not read yet, or SKUs that are still to be sorted by them. */
+/** SQL: whether there are unread changes of the rules, or SKUs that are still to be sorted by them. */
 export const SCOPE_MOVED = `
   exists (select from catalog_internal.scope_changes)
   or exists (select from catalog_internal.scope_pending)
   or exists (select from catalog_internal.scope_passes)`;
 
-/** SQL: whether the rules count. */
+/** SQL: whether the rules apply. */
 export const IS_SCOPED = '(select scoped from catalog_internal.scoping)';
 
-/**
- * SKUs that are compared with the rules in one transaction: answers for those that stand otherwise wait until it ends.
- */
+/** How many SKUs one transaction compares with the rules. Answers for those that it moves wait until it ends. */
 const PIECE = 5000;
 
 export interface ScopeReading {
-  /** Compares all rules, instead of what their triggers recorded. */
+  /** Compares all rules, instead of what the triggers recorded. */
   readonly everything: boolean;
-  /** In at most so many pieces SKUs are sorted; the rest is left to the next call of this. */
+  /** Sorts SKUs in at most this many pieces; the rest is left to the next call. */
   readonly pieces: number;
 }
 
 /**
  * Brings what sellers have committed to catalog.scope into the mirror's own rules and into the ledger. Never waits
- * for long: false where somebody holds what is needed (the table itself, perhaps), another process is at it, or more
- * is left.
+ * long: returns false if somebody locks what is needed (perhaps the table itself), if another process is doing this,
+ * or if more is left.
  */
 export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
   const read = await whenFree(
@@ -55,7 +53,7 @@ export async function readScope(sql: Sql, { everything, pieces }: ScopeReading):
   return false;
 }
 
-/** Gives SKUs of a claim back that are out of scope by the rules as they are now. Null where none is left. */
+/** Gives back those SKUs of a claim that are out of scope by the present rules. Returns null if none is left. */
 export async function withinScope(sql: Sql, claim: Claim): Promise<Claim | null> {
   const skus = claim.skus.map(({ sku }) => sku);
   const given = await sql<{ sku: string }[]>`
@@ -66,12 +64,14 @@ export async function withinScope(sql: Sql, claim: Claim): Promise<Claim | null>
   return left.length === 0 ? null : { ...claim, skus: left };
 }
 
-/** Sorts SKUs by the rules, as the last that a transaction writes of them, with their rows of the ledger locked. */
+/**
+ * Sorts SKUs by the rules. Must be the transaction's last write to these SKUs, with their rows of the ledger locked.
+ */
 export async function sortByScope(tx: Tx, answered: readonly { readonly sku: string }[]): Promise<void> {
   await tx`select catalog_internal.apply_scope(${answered.map(({ sku }) => sku)}::text[])`;
 }
 
-/** Says whether the rules count (MIRROR_SCOPE). Returns whether that is new. */
+/** Stores whether the rules apply (MIRROR_SCOPE). Returns whether that changed. */
 export async function storeScopeMode(sql: Sql, scoped: boolean): Promise<boolean> {
   const [row] = await sql<[{ changed: boolean }]>`
     select case when ${sql.unsafe(IS_SCOPED)} <> ${scoped}::boolean
@@ -80,18 +80,17 @@ export async function storeScopeMode(sql: Sql, scoped: boolean): Promise<boolean
   return row.changed;
 }
 
-/** What is in scope. */
 export interface Scope {
-  /** Whether the rules count; else everything is in scope. */
+  /** Whether the rules apply; otherwise everything is in scope. */
   readonly scoped: boolean;
   readonly rules: number;
-  /** Changes of the rules that are not read yet, or SKUs that are still to be sorted by them. */
+  /** There are unread changes of the rules, or SKUs that are still to be sorted by them. */
   readonly moving: boolean;
-  /** Running daemons whose MIRROR_SCOPE is another one than that which counts. */
+  /** How many running daemons have another MIRROR_SCOPE than the one that applies. */
   readonly otherwise: number;
 }
 
-/** What is in scope at present, and whether daemons agree about that. */
+/** Reads what is in scope at present, and whether daemons agree about that. */
 export async function readScopeState(sql: Queryable): Promise<Scope> {
   const [row] = await sql<[Scope]>`
     select g.scoped, (select count(*)::int from catalog_internal.scope_rules) as rules, ${sql.unsafe(SCOPE_MOVED)} as moving,

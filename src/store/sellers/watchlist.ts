@@ -2,25 +2,25 @@ import { type Queryable, scanning, type Sql, transaction } from '../connection/d
 import { whenFree } from '../connection/locks.ts';
 import { rejection } from '../connection/sql-errors.ts';
 
-/** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
+/** SQL: whether there are changes of the list that were not read yet, or that the ledger has not been told yet. */
 export const WATCHLIST_MOVED = `
   exists (select from catalog_internal.watch_changes)
   or exists (select from catalog_internal.watched where pending is not null)`;
 
-/** SKUs that are marked or weighed in one transaction: answers for these wait until it ends. */
+/** How many SKUs one transaction marks or ranks. Answers for these wait until it ends. */
 const PIECE = 2000;
 
 export interface WatchlistOptions {
   /** WATCHLIST_MAX_SKUS. */
   readonly most: number;
-  /** Compares the whole list, instead of what its triggers recorded. */
+  /** Compares the whole list, instead of what the triggers recorded. */
   readonly everything: boolean;
 }
 
 /**
- * Brings what sellers have committed to catalog.watchlist into the mirror's own copy of it and into the ledger. Never
- * waits for long: false where somebody holds what is needed (the list itself, perhaps), or another process is at it;
- * what is left is then read by the next.
+ * Brings what sellers have committed to catalog.watchlist into the mirror's own copy of it and into the ledger.
+ * Never waits long: returns false if somebody locks what is needed (perhaps the list itself), or if another process
+ * is doing this. The next call then reads what is left.
  */
 export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
   const read = await whenFree(sql, 'watching', (tx) =>
@@ -38,25 +38,24 @@ export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOpt
   }
 }
 
-/** SKUs of the list that are not watched, because so many are; as of the last time that all of it was read. */
+/** Returns how many SKUs of the list are not watched because it is too long, as of the last full read. */
 export async function readLeftOut(sql: Sql): Promise<number> {
   const [row] = await sql<{ leftOut: number }[]>`select left_out as "leftOut" from catalog_internal.watching`;
   return row?.leftOut ?? 0;
 }
 
-/** How long a SKU that was never found is kept, so that whoever named it can see that. */
+/** How long a SKU that was never found is kept, so that whoever named it can see the result. */
 const KEPT_UNFOUND_HOURS = 1;
-/** How long one in `errors` is kept, from when it was first seen: a rejected manifest line may have named it. */
+/** How long a SKU in `errors` is kept after it was first seen: a rejected manifest line may have named it. */
 const KEPT_FAILING_HOURS = 24;
 
-/** What came of forgetting SKUs. */
 export interface Forgotten {
   readonly forgotten: number;
-  /** What Postgres rejected one of those with that are kept, as for a seller's foreign key; null: nothing is kept. */
+  /** Why Postgres refused to delete one of the kept SKUs, as for a seller's foreign key; null if none was kept. */
   readonly rejected: unknown;
 }
 
-/** SKUs that Postgres does not let go of, after which the rest waits for the next time. */
+/** After Postgres has refused to delete this many SKUs, the rest waits for the next call. */
 const MAX_KEPT = 100;
 
 /**
@@ -65,7 +64,7 @@ const MAX_KEPT = 100;
  * - after an hour, if it was asked for and not found;
  * - after a day, if it is in `errors`.
  *
- * Where Postgres rejects a deletion, the batch is halved, down to the SKUs that must be kept.
+ * If Postgres rejects a deletion, the batch is halved, down to the SKUs that must be kept.
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<Forgotten> {
   const found = await scanning(sql<{ sku: string }[]>`
@@ -88,7 +87,7 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<Forgotten>
   return { forgotten, rejected };
 }
 
-/** SQL: whether a SKU `s` with its due row `d` may be forgotten. */
+/** SQL: whether a SKU `s` with its row `d` of the ledger may be forgotten. */
 const isUnknown = (sql: Queryable) => sql`
   not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
   and not exists (select from catalog_internal.watched w where w.sku = s.sku)
@@ -100,18 +99,18 @@ const isUnknown = (sql: Queryable) => sql`
     )
   )`;
 
-/** Forgets those of `skus` that may be forgotten still. Returns how many. */
+/** Forgets those of `skus` that may still be forgotten. Returns how many. */
 async function forget(sql: Sql, skus: readonly string[]): Promise<number> {
   return await transaction(sql, async (tx) => {
-    // A connection keeps the plan that was good while there were few: with many, it compares each with each.
+    // A connection would reuse a plan that was good for few SKUs: for many, it compares each with each.
     await tx`set local plan_cache_mode = force_custom_plan`;
-    // Joined, here and below: an array that is unknown when the statement is planned would be searched for each row.
+    // Joined, here and below: an array that is unknown at planning time would be searched for each row.
     const gone = await scanning(tx<{ sku: string }[]>`
       select s.sku from unnest(${skus as string[]}::text[]) as g(sku)
       join catalog.skus s on s.sku = g.sku join catalog_internal.due d on d.sku = g.sku
       where ${isUnknown(tx)} order by s.sku for update of s skip locked`);
     if (gone.length === 0) return 0;
-    // One that was claimed meanwhile, or marked by somebody, is left for the next time.
+    // SKUs that were claimed or marked meanwhile are left for the next call.
     const free = await tx<{ sku: string }[]>`
       with locked as materialized (
         select d.sku from unnest(${gone.map(({ sku }) => sku)}::text[]) as g(sku)
@@ -121,7 +120,7 @@ async function forget(sql: Sql, skus: readonly string[]): Promise<number> {
       )
       delete from catalog_internal.due d using locked l where d.sku = l.sku returning d.sku`;
     const forgotten = free.map(({ sku }) => sku);
-    // All else that there is of them goes with them, by a trigger.
+    // A trigger deletes everything else about them.
     await tx`delete from catalog.skus s using unnest(${forgotten}::text[]) as g(sku) where s.sku = g.sku`;
     return forgotten.length;
   });

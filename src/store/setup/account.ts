@@ -8,10 +8,11 @@ import { bindMirror, boundMirror, refuseMirror } from '../connection/own-mirror.
 import { countDaemons } from './instance.ts';
 
 /*
- * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and
- * snapshots of two may have the same name: then a delta would say that nothing is new. The base URL tells partners
- * apart, so another one is refused. The api_key identifies the account (partner rule 5.2), but may be issued anew for
- * the same one, so another key is only reported. A running daemon goes by the salt, which stays with the account.
+ * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing about another's,
+ * and their snapshots may have the same names: then a delta would report nothing new. The base URL identifies the
+ * partner, so a different one is refused. The api_key identifies the account (partner rule 5.2), but may be reissued
+ * for the same account, so a different key is only reported. A running daemon goes by the salt, which stays with the
+ * account.
  */
 
 export interface Account {
@@ -19,14 +20,13 @@ export interface Account {
   readonly apiKey: string;
 }
 
-/** What is known of the account that is mirrored. */
 export interface KnownAccount {
   /** Null before the first start. */
   readonly address: string | null;
   readonly salt: string | null;
   readonly keyHash: string | null;
   readonly keySince: Date | null;
-  /** Whether the key is another one than the mirror began with. */
+  /** Whether the key differs from the one that the mirror began with. */
   readonly keyReplaced: boolean;
 }
 
@@ -39,7 +39,8 @@ const UNKNOWN: KnownAccount = {
 };
 
 /**
- * Origin and path of a base URL. Of this host the port is left out: whoever simulates a partner there takes a free one.
+ * Returns origin and path of a base URL; on this host without the port, because a simulated partner takes any free
+ * one.
  */
 export function addressOf(baseUrl: string): string {
   const { protocol, host, hostname, pathname } = new URL(baseUrl);
@@ -51,7 +52,7 @@ export function addressOf(baseUrl: string): string {
 const hashOf = (salt: string, apiKey: string): string =>
   createHash('sha256').update(`${salt}:${apiKey}`).digest('hex');
 
-/** How an account compares with the one that is mirrored. Pure. `first`: none is, so far. */
+/** Compares an account with the mirrored one. `first`: none is mirrored yet. Pure. */
 export function compareAccount(
   known: KnownAccount,
   { baseUrl, apiKey }: Account,
@@ -67,8 +68,8 @@ const SELECT_KNOWN = `
   from catalog_internal.account`;
 
 /**
- * Refuses the mirror of another partner as `noteAccount` does, and changes nothing: to be asked before the database is
- * migrated. Of a database of an early version, which has no account noted, nothing is known.
+ * Refuses the mirror of another partner as `noteAccount` does, but changes nothing: for use before the database is
+ * migrated. A database of an early version has no account stored, so it is not refused.
  *
  * @throws OtherPartner
  */
@@ -77,8 +78,7 @@ export async function refuseOtherPartner(sql: Sql, account: Account): Promise<vo
 }
 
 /**
- * Refuses the mirror of another api_key, too: for whoever is at an address of this host, where each partner has the
- * same.
+ * Also refuses the mirror of another api_key: for addresses of this host, which all simulated partners share.
  *
  * @throws OtherPartner
  */
@@ -99,13 +99,13 @@ async function refuseMirrorOf(
   if (await isMirrored(sql)) throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
 
-/** Whether something of the account that is known is here: what is stored of it, or a daemon. */
+/** Whether anything of the known account is here: stored data, or a daemon. */
 const isMirrored = async (sql: Sql): Promise<boolean> =>
   (await hasMirror(sql)) || (await countDaemons(sql)) > 0;
 
 /**
- * The account that is mirrored, as far as it is known: not at all where its row is gone, which a start makes anew. The
- * database is to be migrated.
+ * Reads the mirrored account, as far as it is known. Its row may be gone; a start creates it again. The database
+ * must be migrated.
  */
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
   const [known] = await sql.unsafe<KnownAccount[]>(SELECT_KNOWN);
@@ -113,26 +113,25 @@ export async function readAccount(sql: Sql): Promise<KnownAccount> {
 }
 
 /**
- * The same, as far as it binds whoever starts next: of a database that has nothing of that account, and no daemon,
- * none is known. An address may have been misspelled.
+ * Reads the mirrored account as far as it binds whoever starts next: a database without data of that account, and
+ * without a daemon, is nobody's, because an address may have been misspelled.
  */
 export async function readMirroredAccount(sql: Sql): Promise<KnownAccount> {
   const known = await readAccount(sql);
   return (await isMirrored(sql)) ? known : { ...known, address: null };
 }
 
-/** What noting an account has come to, and the salt that it has. */
 interface Noted {
   readonly how: 'known' | 'key-replaced';
   readonly salt: string;
 }
 
 /**
- * Notes whose catalog is mirrored here, and binds the pool of the daemon that starts to that. Returns whether the
- * api_key is another one than before.
+ * Notes whose catalog is mirrored here, and binds the pool of the starting daemon to it. Returns whether the api_key
+ * differs from the previous one.
  *
- * @throws OtherPartner where the mirror is another partner's: something of that is stored, or another daemon is
- * running. A database without both is whoever's starts next: an address may have been misspelled.
+ * @throws OtherPartner if the mirror is another partner's: data of that partner is stored, or another daemon is
+ * running. A database without both belongs to whoever starts next, because an address may have been misspelled.
  */
 export async function noteAccount(sql: Sql, account: Account): Promise<Noted['how']> {
   const { how, salt } = await transaction(sql, async (tx) => {
@@ -146,9 +145,9 @@ export async function noteAccount(sql: Sql, account: Account): Promise<Noted['ho
 }
 
 /**
- * Notes the api_key that a daemon reads while it runs, and returns the same.
+ * Notes the api_key that a running daemon reads. Returns the same as noteAccount.
  *
- * @throws OtherPartner where the mirror is no longer the one that the daemon has found at its start
+ * @throws OtherPartner if the mirror is no longer the one that the daemon found when it started
  */
 export async function noteKey(sql: Sql, account: Account): Promise<Noted['how']> {
   const { how, salt } = await transaction(sql, async (tx): Promise<Noted> => {
@@ -165,10 +164,10 @@ async function lockAccount(tx: Tx): Promise<KnownAccount> {
   return known ?? UNKNOWN;
 }
 
-/** Refuses to take a database over from another partner that has something there. */
+/** Refuses to take over a database in which another partner has something. */
 async function takeOver(tx: Tx, { address }: KnownAccount, { baseUrl }: Account): Promise<void> {
   if ((await hasMirror(tx)) || (await countDaemons(tx)) > 1) throw new OtherPartner(address ?? '', baseUrl);
-  // What answers of a misspelled address have shown of names says nothing of this partner's.
+  // Names learned from answers of a misspelled address say nothing about this partner's.
   await tx`delete from catalog_internal.learned_names`;
 }
 
@@ -182,20 +181,20 @@ async function noteCompared(
   const isReplaced = compared === 'other-key' && (await hasMirror(tx));
   const stored = await storeAccount(tx, account, {
     keyReplaced: isReplaced,
-    // Another key of the same account, as far as anybody can tell.
+    // As far as can be told, this is another key of the same account.
     salt: compared === 'other-key' ? salt : null,
   });
   return { how: isReplaced ? 'key-replaced' : 'known', salt: stored };
 }
 
-/** The mirror may be another account's by the time that the refusal is made. */
+/** The refusal is created later, when the mirror may be another account's. */
 function bindTo(sql: Sql, { baseUrl, apiKey }: Account, salt: string): void {
   const account = { address: addressOf(baseUrl), salt, keyHash: hashOf(salt, apiKey) };
   bindMirror(sql, account, () => new OtherPartner(null, baseUrl));
 }
 
 async function hasMirror(tx: Sql | Tx): Promise<boolean> {
-  // Its one row may be gone.
+  // The only row of sync may be gone.
   const [row] = await tx<[{ filled: boolean }]>`
     select exists (select from catalog_internal.sync where manifest_applied_at is not null)
       or exists (select from catalog.prices) as filled`;
@@ -204,7 +203,7 @@ async function hasMirror(tx: Sql | Tx): Promise<boolean> {
 
 interface StoredAs {
   readonly keyReplaced: boolean;
-  /** The one that it has; null: a new one. */
+  /** The present salt; null for a new one. */
   readonly salt: string | null;
 }
 
@@ -221,9 +220,9 @@ async function storeAccount(
   return salt;
 }
 
-/** The database has the mirror of another partner than the configured one. */
+/** The database contains the mirror of another partner than the configured one. */
 export class OtherPartner extends ConfigError {
-  /** Address of the partner that is mirrored; null: another account, since this daemon has started. */
+  /** Address of the mirrored partner; null if the mirror has become another account's since this daemon started. */
   readonly mirrored: string | null;
 
   constructor(mirrored: string | null, baseUrl: string) {
@@ -242,7 +241,7 @@ export class OtherPartner extends ConfigError {
   }
 }
 
-/** Nothing was changed: daemons go on with the account that is mirrored. */
+/** Nothing was changed: the daemons continue with the mirrored account. */
 export class DaemonsRunning extends Error {
   override readonly name = 'DaemonsRunning';
   readonly kind = 'daemons-running';
@@ -253,7 +252,7 @@ export class DaemonsRunning extends Error {
   }
 }
 
-/** Tables of what was learned of a partner. */
+/** Tables of what was learned about a partner. */
 const LEARNED = [
   'live_rates',
   'live_calls',
@@ -277,7 +276,7 @@ const LEARNED = [
   'muted_members',
   'odd_moves',
 ];
-/** The same, of one row each. */
+/** The same, with one row each. */
 const LEARNED_AS_ONE = [
   'live_plan',
   'live_ceiling',
@@ -289,9 +288,9 @@ const LEARNED_AS_ONE = [
 ];
 
 /**
- * Makes the mirror another account's, in one transaction: what was learned of the partner, its pace and its refusals
- * is forgotten, every SKU is due, and none is trusted before a new baseline and a new answer. Prices stay until then,
- * and histories for good.
+ * Makes the mirror another account's, in one transaction: deletes what was learned about the partner, its pace and
+ * its refusals, makes every SKU due, and trusts none before a new baseline and a new answer. Prices stay until then,
+ * histories for good.
  *
  * @throws DaemonsRunning
  */
@@ -301,7 +300,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     const daemons = await countDaemons(tx);
     if (daemons > 0) throw new DaemonsRunning(daemons);
     await tx`delete from catalog_internal.sync`;
-    // Its manifest may be far smaller than the other's.
+    // The new account's manifest may be far smaller than the old one's.
     await tx`insert into catalog_internal.sync (shrink_confirmed) values (true)`;
     await lockNewSkus(tx);
     await forgetAnswers(tx);
@@ -317,7 +316,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
   bindTo(sql, account, salt);
 }
 
-/** Makes every SKU due, and forgets what was answered of it but its prices. */
+/** Makes every SKU due, and forgets everything answered about it except its prices. */
 async function forgetAnswers(tx: Tx): Promise<void> {
   await scanning(tx`
     update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null

@@ -1,20 +1,20 @@
 import type { Sql } from '../connection/db.ts';
 import { carried } from '../connection/sql-errors.ts';
 
-/* What Postgres lets everybody use as it is installed, and an administrator who hardens a server may have closed. */
+/* What Postgres lets everybody use after installation, but an administrator who hardens a server may have closed. */
 
-/** A function or a view of pg_catalog that this role may not use, and others may, too, unless somebody changed it. */
+/** A function or view of pg_catalog that this role may not use although, by default, everybody may. */
 export interface Closed {
   readonly privilege: 'EXECUTE' | 'SELECT';
-  /** As GRANT takes it. */
+  /** In the form that GRANT takes. */
   readonly name: string;
   /** Without schema and arguments, as Postgres names it in a refusal. */
   readonly bare: string;
 }
 
 /**
- * What of pg_catalog is closed to this role and was not when the server was made. Asks for as few functions as it can,
- * because any of them may be among those.
+ * Reads what in pg_catalog is closed to this role but was open when the server was created. Calls as few functions
+ * as possible, because any of them may be closed.
  */
 export async function readClosed(sql: Sql): Promise<Closed[]> {
   const rows = await sql<Closed[]>`
@@ -30,15 +30,15 @@ export async function readClosed(sql: Sql): Promise<Closed[]> {
   return rows.map(({ privilege, name, bare }) => ({ privilege, name: `pg_catalog.${name}`, bare }));
 }
 
-/** The function of Postgres, the same from 14 to 18, that refuses what a role was not granted, and no rows. */
+/** The function within Postgres, the same from 14 to 18, that refuses objects that were not granted, but not rows. */
 const REFUSES_OBJECTS = 'aclcheck_error';
 
-/** Whether the error is of an object that was not granted. */
+/** Whether the error is about an object that was not granted. */
 export const refusesObject = (error: unknown): boolean => carried(error, 'routine') === REFUSES_OBJECTS;
 
 /**
- * Whether the error is of one of these: an administrator may have closed others that nobody needs here. Postgres names
- * what it refuses in the message alone, and in no language otherwise than it is called.
+ * Whether the error is about one of these: an administrator may have closed others that nobody needs here. Postgres
+ * names the object only in the message, and translates its name into no language.
  */
 export function isOf(error: unknown, closed: readonly Closed[]): boolean {
   if (!refusesObject(error)) return false;
@@ -50,14 +50,14 @@ export function isOf(error: unknown, closed: readonly Closed[]): boolean {
 
 const NAMED = 3;
 
-/** In words: what is closed, of which there is at least one. Pure. */
+/** Describes what is closed; the list is not empty. Pure. */
 export function closedText(closed: readonly Closed[]): string {
   const named = closed.slice(0, NAMED).map(({ privilege, name }) => `${privilege} on ${name}`);
   const more = closed.length - named.length;
   return `this role lacks what Postgres grants to everybody: ${named.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }
 
-/** SQL that gives it to the role alone. Pure. */
+/** Returns SQL that grants it to this role only. Pure. */
 export function closedRemedy(closed: readonly Closed[], role: string): string {
   const grantOf = (privilege: Closed['privilege'], what: string): string[] => {
     const names = closed.filter((one) => one.privilege === privilege).map(({ name }) => name);

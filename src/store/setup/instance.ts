@@ -6,11 +6,11 @@ import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.t
 import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../connection/own-session.ts';
 
 /**
- * SQL: a daemon is alive while the connection exists that its row names; an advisory lock could be held by anybody who
- * may connect. For a session of another role (another member of the owning role) Postgres does not show when it began:
- * all that is known is that no session from before the server's start lives. The same as
- * catalog_internal.session_lives, which a database of an earlier version may lack: daemons are counted before it is
- * migrated.
+ * SQL: a daemon is alive while the connection that its row names exists; an advisory lock could be held by anybody
+ * who may connect. If the session belongs to another role (another member of the owning role), Postgres does not
+ * show when it began: all that is known is that no session from before the server's start is alive. The same as
+ * catalog_internal.session_lives, which a database of an earlier version may lack, because daemons are counted
+ * before it is migrated.
  */
 export const ALIVE = `exists (
   select from pg_stat_activity a
@@ -18,8 +18,8 @@ export const ALIVE = `exists (
     and (a.backend_start = i.backend_start or a.backend_start is null and i.backend_start >= pg_postmaster_start_time())
 )`;
 /**
- * Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. No row where
- * the mirror has become another account's since.
+ * Registers this connection; again after it was lost, and if another daemon has taken this one for dead meanwhile.
+ * Inserts no row if the mirror has since become another account's.
  */
 const REGISTER = `
   insert into catalog_internal.instances as i (number, pid, backend_start, scoped)
@@ -28,28 +28,28 @@ const REGISTER = `
 const RECHECK_MS = 250;
 /** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
 const RECONNECT_MS = 1000;
-/** The connection has nothing to say: it is asked, to notice that it has fallen silent. */
+/** The connection is otherwise idle: it is queried to notice that it is dead. */
 const CHECK_MS = 15_000;
 
-/** Distinguishes the claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
+/** Distinguishes claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
 interface Instance {
   readonly number: string;
   readonly at: Date;
-  /** Whether its MIRROR_SCOPE is `scope`, for others to see; null: nobody says. */
+  /** Whether its MIRROR_SCOPE is `scope`, for others to see; null if unknown. */
   readonly scoped: boolean | null;
-  /** The daemon's pool, bound to the account that it mirrors once that is known; none in tests. */
+  /** The daemon's pool, bound to the mirrored account once that is known; undefined in tests. */
   readonly pool: Sql | undefined;
 }
 
-/** Ends a daemon's being there. Of two daemons the one that was started later has the higher number. */
+/** Ends a daemon's registration. Of two daemons the one that was started later has the higher number. */
 export type Registration = (() => Promise<void>) & { readonly number: string };
 
 /**
  * Registers a running daemon until the returned function is called or the process dies. If no other daemon is alive,
- * the holders of older claims, tasks and the half-open request are dead, so it frees them: after a crash no lease has
- * to run out. If others seem to be alive, it checks again for ten seconds, because they may be dead without Postgres
- * knowing it. If a living daemon has lost its connection at that moment, its late answers are refused as after any lost
- * lease; it reconnects as soon as Postgres answers it.
+ * the holders of older claims, tasks and the half-open request are dead, so it frees them: after a crash no lease
+ * has to run out. If others seem to be alive, it checks again for ten seconds, because they may be dead without
+ * Postgres knowing it. If a living daemon has lost its connection at that moment, its late answers are refused as
+ * after any lost lease; it reconnects as soon as Postgres answers it.
  */
 export async function registerInstance(
   databaseUrl: DatabaseUrl,
@@ -82,7 +82,7 @@ export async function registerInstance(
   return Object.assign(leave, { number: instance.number });
 }
 
-/** Reconnects after every lost connection until `leaving` aborts; `current` has the newest one. */
+/** Reconnects after every lost connection until `leaving` aborts; `current` holds the newest one. */
 async function stayConnected(
   current: { connection: Connection },
   databaseUrl: DatabaseUrl,
@@ -126,7 +126,7 @@ async function register({ client, session }: Connection, { number, scoped, pool 
   if (pool !== undefined && rowCount === 0) refuseMirror(pool);
 }
 
-/** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
+/** Registers again and frees nothing: what is claimed is work of this daemon or of others that are alive. */
 async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
   await orEnd(connection.client, () => register(connection, instance));
@@ -152,8 +152,8 @@ async function recheck(
 }
 
 /**
- * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of
- * two that start at once the first is alone.
+ * Frees what was claimed before this instance if no other is alive, and registers the instance. Of two that start at
+ * once the first is alone.
  */
 async function freeWhenAlone(connection: Connection, instance: Instance): Promise<boolean> {
   const { client } = connection;
@@ -196,7 +196,7 @@ async function free(client: pg.Client, instance: Instance): Promise<void> {
   );
 }
 
-/** How many daemons are there; none on a database that is not migrated. */
+/** Counts the daemons that are alive; 0 on a database that is not migrated. */
 export async function countDaemons(sql: Queryable): Promise<number> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select to_regclass('catalog_internal.instances') is not null as there`;
@@ -204,8 +204,8 @@ export async function countDaemons(sql: Queryable): Promise<number> {
 }
 
 /**
- * How many daemons are there, and for how many seconds the first of them has been connected: infinite where all have
- * while Postgres's clock was ahead.
+ * Counts the daemons that are alive, and for how many seconds the first of them has been connected: infinite if all
+ * connected while Postgres's clock was ahead.
  */
 export async function readDaemons(sql: Queryable): Promise<{ daemons: number; daemonSeconds: number }> {
   const [row] = await sql<[{ daemons: number; daemonSeconds: number }]>`
@@ -217,7 +217,7 @@ export async function readDaemons(sql: Queryable): Promise<{ daemons: number; da
   return row;
 }
 
-/** Whether no daemon is there that was started after the one of this number. */
+/** Whether no living daemon was started after the one with this number. */
 export async function isStartedLast(sql: Queryable, number: string): Promise<boolean> {
   const [{ last }] = await sql<[{ last: boolean }]>`
     select not exists (

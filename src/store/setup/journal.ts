@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { PACKAGE } from '../../version.ts';
 import type { Sql } from '../connection/db.ts';
 
-/* Which migrations there are, and which of them a database has. */
+/* Which migrations exist, and which of them a database has. */
 
-/** Folder of the migrations. */
 export const MIGRATIONS = join(PACKAGE, 'drizzle');
 
 export interface Entry {
@@ -14,13 +13,13 @@ export interface Entry {
   readonly when: number;
 }
 
-/** All migrations of `folder`, the oldest first. */
+/** Reads all migrations of `folder`, oldest first. */
 export async function journal(folder: string): Promise<readonly Entry[]> {
   const text = await readFile(join(folder, 'meta/_journal.json'), 'utf8');
   return (JSON.parse(text) as { entries: Entry[] }).entries;
 }
 
-/** How many of the migrations of `folder` are still to be applied, and how many were applied that it does not know. */
+/** Counts the migrations of `folder` that are still to be applied, and the applied ones that it does not contain. */
 export async function migrationState(
   sql: Sql,
   folder = MIGRATIONS,
@@ -41,14 +40,14 @@ export async function migrationState(
 }
 
 /**
- * The newest migration that this version knows, as the table of applied ones has it. To be read at a start: the files
- * may be another version's afterwards.
+ * Returns the time by which the table of applied migrations identifies the newest one that this version knows. Call
+ * it at a start: later the files may be another version's.
  */
 export async function newestMigration(folder = MIGRATIONS): Promise<number> {
   return Math.max(...(await journal(folder)).map(({ when }) => when));
 }
 
-/** Whether one was applied that is newer than `newest`. */
+/** Whether a migration newer than `newest` was applied. */
 export async function isMigratedPast(sql: Sql, newest: number): Promise<boolean> {
   const [{ past }] = await sql<[{ past: boolean }]>`
     select coalesce(max(created_at) > ${newest}::float8, false) as past from catalog_internal.migrations`;

@@ -1,12 +1,12 @@
 import type { Sql } from '../connection/db.ts';
 import { MIGRATING_NAME } from '../connection/session.ts';
 
-/* What is seen of migrations from outside of their transaction, which shows nothing of itself before it commits. */
+/* What other sessions can see of migrations, whose transaction shows nothing before it commits. */
 
 export interface Migrating {
-  /** Whoever migrates while others wait to; null: nobody. */
+  /** The session that migrates while others wait for it; null if there is none. */
   readonly other: { readonly pid: number; readonly application: string } | null;
-  /** How much of the index is built that a migration makes at this moment, in percent; null: none that says so. */
+  /** How much of the index that a migration is creating is built, in percent; null if Postgres reports none. */
   readonly indexPercent: number | null;
 }
 

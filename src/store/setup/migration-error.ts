@@ -4,7 +4,7 @@ import { otherHint, REMEDIES, remedyOf } from '../connection/remedies.ts';
 import { carried, isNameUnknown, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
 import { journal } from './journal.ts';
 
-/** Why the tables cannot be brought to this version. Nothing of it was applied. */
+/** Why the tables cannot be brought to this version. No migration was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
   readonly kind: 'migration-failed' | 'database-newer';
@@ -17,19 +17,19 @@ export class MigrationError extends Error {
   }
 }
 
-/** SQLSTATEs: there is such a schema, relation, function or other object already. */
+/** SQLSTATEs: a schema, relation, function or other object of this name already exists. */
 const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
 
 /**
- * SQLSTATEs: other objects depend on what is dropped; and what Postgres cannot do, of which a migration meets this
- * alone: another table has a column of the row type that changes, or a view reads the column.
+ * SQLSTATEs: other objects depend on what is dropped; or the feature is not supported, which a migration meets in
+ * one case only: another table has a column of the row type that changes, or a view reads the column.
  */
 const STANDS_ON_IT = new Set(['2BP01', '0A000']);
 
-/** The function of Postgres, the same from 14 to 18, by which a function in PL/pgSQL raises what it likes. */
+/** The function within Postgres, the same from 14 to 18, by which PL/pgSQL raises errors of its own. */
 const RAISES = 'exec_stmt_raise';
 
-/** What to do about an error of the migrating transaction. `cause`: what Postgres itself said. */
+/** Returns what to do about an error of the migrating transaction. `cause` is what Postgres itself reported. */
 function hintOf(error: unknown, cause: unknown): string {
   if (STANDS_ON_IT.has(sqlState(error) ?? ''))
     return carried(error, 'routine') === RAISES ? REMEDIES['refused-by-trigger'].hint : standsOnIt(cause);
@@ -41,7 +41,7 @@ function hintOf(error: unknown, cause: unknown): string {
   return remedyOf(error)?.hint ?? 'the next start retries it';
 }
 
-/** Postgres names what stands on it in its DETAIL, one a line, and has no value of a row there. */
+/** Postgres lists the dependent objects in its DETAIL, one a line, without any values of rows. */
 function standsOnIt(cause: unknown): string {
   const detail =
     cause instanceof Error && 'detail' in cause && typeof cause.detail === 'string' ? cause.detail : '';
@@ -52,7 +52,7 @@ function standsOnIt(cause: unknown): string {
   );
 }
 
-/** An error of the migrating transaction, saying which migration it came from. */
+/** Converts an error of the migrating transaction, adding which migration it came from. */
 export async function migrationFailed(
   error: unknown,
   folder: string,
@@ -60,7 +60,7 @@ export async function migrationFailed(
 ): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;
   const tag = query === null ? null : await tagOf(query, folder);
-  // The library's own message is the whole statement; what Postgres said is its cause.
+  // The library's message is the whole statement; what Postgres reported is its cause.
   const cause = query !== null && error instanceof Error && error.cause !== undefined ? error.cause : error;
   return new MigrationError(
     'migration-failed',
@@ -78,7 +78,7 @@ async function tagOf(query: string, folder: string): Promise<string | null> {
       if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
     }
   } catch {
-    // Without its files there is no telling, and their absence is what the error says anyway.
+    // Without the files the migration cannot be determined, and the error already reports that they are missing.
   }
   return null;
 }

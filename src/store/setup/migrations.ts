@@ -24,39 +24,38 @@ export interface MigrateOptions {
   readonly folder?: string;
   /** How long to wait for a table that another session has locked. */
   readonly lockTimeoutMs?: number;
-  /** Throws ConfigError where the database is not to be migrated. Asked before anything is changed; only reads. */
+  /** Throws ConfigError if the database must not be migrated. Called before anything is changed; only reads. */
   readonly refuse?: (sql: Sql) => Promise<void>;
-  /** Told how many are pending before they are applied, or another session's applying them is waited for. */
+  /** Receives the number of pending migrations, before they are applied or another session's are waited for. */
   readonly onPending?: (count: number) => void;
-  /** Told of each before it is applied. */
+  /** Called before each migration is applied. */
   readonly onStep?: (step: MigrationStep) => void;
 }
 
-/** One of the pending migrations. */
 export interface MigrationStep {
   readonly tag: string;
-  /** From 1 on. */
+  /** Starts at 1. */
   readonly number: number;
   readonly of: number;
 }
 
 export interface Migrated {
-  /** Roles for sellers that are not there, because this role may not create them. */
+  /** Roles for sellers that do not exist, because this role may not create them. */
   readonly rolesMissing: readonly string[];
-  /** Why Postgres refused to give these roles what they lack, or null. The mirror itself needs none of it. */
+  /** Why Postgres refused to grant these roles what they lack, or null. The mirror itself needs none of it. */
   readonly notGranted: Error | null;
 }
 
 /**
- * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. If none is pending, it does not wait. Then completes roles and grants, which are missing if a dump was loaded
- * into a new cluster; what Postgres refuses of that does not make it fail.
+ * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply
+ * them once. Does not wait if none is pending. Then completes roles and grants, which are missing if a dump was
+ * loaded into a new cluster; it does not fail if Postgres refuses that.
  *
  * @throws PoolerError if sessions are not kept
- * @throws OccupiedError before anything is made, if schemas or roles with the mirror's names are somebody else's
+ * @throws OccupiedError before anything is created, if schemas or roles with the mirror's names are somebody else's
  * @throws EncodingError before the first migration, if the database is not in UTF-8
- * @throws MigrationError if one fails, or if a later version has migrated the database; everything is as it was, except
- * that a new database may have got the empty table of what is applied
+ * @throws MigrationError if a migration fails, or if a later version has migrated the database. Everything is then
+ * as it was, except that a new database may have got the empty table of applied migrations.
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse, onPending, onStep } = options;
@@ -71,7 +70,7 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
       (statement) => lockSession.unsafe(statement),
     );
     const found = await refuseOccupied(sql, folder);
-    // One that has run for months goes on, and doctor tells.
+    // A mirror that has run for months continues; doctor reports the encoding.
     if (found.ledger === 'none') await refuseEncoding(sql);
     const pending = await refuseNewer(sql, folder);
     await refuse?.(sql);
@@ -102,8 +101,8 @@ async function migrate(sql: Sql, found: Found, { folder, lockTimeoutMs, onStep }
   const pending = await refuseNewer(sql, folder);
   if (pending === 0) return;
   const steps = (await journal(folder)).slice(-pending);
-  // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left
-  // out: it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+  // As much to load as half of the program, so only if there is something to migrate. `drizzle()` itself is left
+  // out: it imports a driver of its own, which does not exist where the package is installed (ours is bundled).
   const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
     import('drizzle-orm/pg-core/dialect'),
     import('drizzle-orm/postgres-js/session'),
@@ -117,7 +116,7 @@ async function migrate(sql: Sql, found: Found, { folder, lockTimeoutMs, onStep }
   };
   const dialect = new PgDialect();
   const files = readMigrationFiles(config);
-  // An administrator has made it for the mirror, with the privileges that it has: only what is in it is missing.
+  // An administrator has created the schema for the mirror, with its privileges: only its contents are missing.
   if (found.schemas.some(({ schema }) => schema === 'catalog'))
     for (const file of files) file.sql = file.sql.filter((statement) => !MAKES_CATALOG.test(statement));
   const session = new PostgresJsSession<Sql, Record<string, never>, Record<string, never>>(
@@ -125,12 +124,15 @@ async function migrate(sql: Sql, found: Found, { folder, lockTimeoutMs, onStep }
     dialect,
     undefined,
   );
-  // Outside of its transaction the library only makes what makeLedger has made.
+  // Outside of its transaction the library only creates what makeLedger has created.
   session.execute = () => Promise.resolve([] as never);
   await dialect.migrate(inTurn(files, steps, onStep) as unknown as typeof files, session, config);
 }
 
-/** The library asks for one file after the other, applied or not, and waits for nothing but its statements. */
+/**
+ * Yields the files. The library asks for one after the other, applied or not, and waits for nothing but its
+ * statements.
+ */
 function* inTurn<File extends { readonly folderMillis: number }>(
   files: readonly File[],
   steps: readonly Entry[],
@@ -145,8 +147,8 @@ function* inTurn<File extends { readonly folderMillis: number }>(
 }
 
 /**
- * Makes the library's own table where it is missing. Where it is there, the right to make it may have been revoked
- * since, and `if not exists` asks for that first.
+ * Creates the library's own table if it is missing. If it exists, the right to create it may have been revoked
+ * since, and `if not exists` checks that right first.
  */
 async function makeLedger(sql: Sql): Promise<void> {
   const [{ schema, ledger }] = await sql<[{ schema: boolean; ledger: boolean }]>`
@@ -160,8 +162,8 @@ async function makeLedger(sql: Sql): Promise<void> {
 const MADE_TRIES = 5;
 
 /**
- * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on
- * the library's own table, which is made here as the library makes it.
+ * Waits until nobody else migrates, and prevents others from it during `work`: on a connection of its own, by
+ * locking the library's own table, which is created here as the library creates it.
  */
 async function alone(sql: Sql, lockSession: Sql, work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
@@ -175,12 +177,12 @@ async function alone(sql: Sql, lockSession: Sql, work: () => Promise<void>): Pro
   await locked(lockSession, work);
 }
 
-/** The same where the table is there: then nothing has to be made, for which the right may be gone by now. */
+/** Does the same if the table exists. Nothing is created then, because the right to do so may be gone by now. */
 async function locked(lockSession: Sql, work: () => Promise<unknown>): Promise<void> {
   await lockSession.begin(async (tx) => {
-    // It idles while the other connection works.
+    // This connection idles while the other one works.
     await tx`set local idle_in_transaction_session_timeout = 0`;
-    // Another session's migrations of a large catalog take minutes.
+    // Another session's migrations of a large catalog may take minutes.
     await tx`set local lock_timeout = 0`;
     await tx`lock table catalog_internal.migrations in share update exclusive mode`;
     await work();
@@ -200,7 +202,7 @@ async function makeRightsWhole(sql: Sql, lockSession: Sql): Promise<Migrated> {
   return { rolesMissing: (await readRights(sql)).rolesMissing, notGranted };
 }
 
-/** The roles for sellers: whether they and all their rights are there. Not known to a version before. */
+/** Reads whether the roles for sellers and all their rights exist. `known` is false for an earlier version. */
 export async function readRights(
   sql: Sql,
 ): Promise<Pick<Migrated, 'rolesMissing'> & { readonly known: boolean; readonly whole: boolean }> {
@@ -213,7 +215,7 @@ export async function readRights(
 }
 
 /**
- * What stands in the way of the first or any later migration: schemas and roles with our names that are not ours.
+ * Reads what prevents the first or any later migration: schemas and roles that have our names but are not ours.
  * Changes nothing.
  */
 export async function readOccupied(
@@ -225,7 +227,7 @@ export async function readOccupied(
     sql,
     entries.map(({ when }) => when),
   );
-  // An administrator who has given a role more since does not stop a daemon that has run for months.
+  // An administrator who has since given a role more does not stop a daemon that has run for months.
   const roles = found.ledger === 'none' ? judgeRoles(await readRoles(sql)) : [];
   return { ...found, occupied: [...judgeSchemas(found), ...roles] };
 }
@@ -238,8 +240,8 @@ async function refuseOccupied(sql: Sql, folder: string): Promise<Found> {
 }
 
 /**
- * Throws if a later version has migrated this database: what it changed is unknown here, and writing to it as before
- * could spoil rows. Returns how many migrations are still to be applied.
+ * Returns how many migrations are still to be applied. Throws if a later version has migrated this database: what it
+ * changed is unknown here, and writing to it as before could corrupt rows.
  */
 async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   const { pending, unknown } = await migrationState(sql, folder);

@@ -2,62 +2,65 @@ import { escapeIdentifier } from 'pg';
 import { Misconfigured } from '../../lib/errors.ts';
 import type { Sql } from '../connection/db.ts';
 
-/* Whose the schemas and roles are that have the mirror's names: they are judged before anything is made or changed. */
+/*
+ * Who owns the schemas and roles that have the mirror's names. This is checked before anything is created or
+ * changed.
+ */
 
-/** Where BullMQ has its tables, where the queues are in Postgres. */
+/** BullMQ's schema, if the queues are in Postgres. */
 export const QUEUE_SCHEMA = 'catalog_queue';
-/** The schemas that the mirror makes, or BullMQ for it. */
+/** The schemas that the mirror creates, or BullMQ for it. */
 export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
 
-/** A schema that has a name of the mirror's, as it was found. */
+/** A schema with one of the mirror's names, as it was found. */
 export interface FoundSchema {
   readonly schema: string;
   readonly owner: string;
-  /** Whether this role is its owner's: itself, a member of it, or a superuser. */
+  /** Whether this role is the owner, a member of the owner, or a superuser. */
   readonly belongs: boolean;
-  /** The same without a superuser's right to be anybody. */
+  /** The same without a superuser's right to act as anybody. */
   readonly own: boolean;
-  /** The same of most objects in it: some of them may have been given away with it. */
+  /** The same for most objects in it: some may have been given away together with the schema. */
   readonly objectsBelong: boolean;
   /**
-   * How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and
-   * whose they are.
+   * How many objects it contains, besides the table of applied migrations; the first of them, by kind and name; and
+   * their owners.
    */
   readonly count: number;
   readonly objects: readonly string[];
   readonly owners: readonly string[];
 }
 
-/** What is to be known before anything is made. */
+/** What must be known before anything is created. */
 export interface Found {
-  /** The role that looks. */
+  /** The role of this session. */
   readonly role: string;
   readonly schemas: readonly FoundSchema[];
   /**
-   * The table of applied migrations: not there, or empty; with a migration of the mirror in it; with something else;
-   * not for this role to read.
+   * The table of applied migrations: it is missing or empty; contains a migration of the mirror; contains something
+   * else; or this role may not read it.
    */
   readonly ledger: 'none' | 'ours' | 'foreign' | 'hidden';
-  /** Whether the mirror's first table is there. */
+  /** Whether the mirror's first table exists. */
   readonly skus: boolean;
-  /** Whether the mirror's tables are there, and nothing of what is applied: a dump without rows was loaded. */
+  /** Whether the mirror's tables exist. If no migration is recorded, a dump without rows was loaded. */
   readonly bare: boolean;
-  /** Whether the tables of the schema catalog are the mirror's: all that sellers read. */
+  /** Whether the schema catalog contains the mirror's tables that sellers read. */
   readonly shown: boolean;
-  /** Whether BullMQ's table of its version is there. */
+  /** Whether BullMQ's table of its version exists. */
   readonly queueTables: boolean;
 }
 
 export type OccupiedKind = 'schema-of-another' | 'mirror-incomplete' | 'ledger-hidden' | 'role-of-another';
 
-/** Something with a name of the mirror's that is not the mirror's, or no longer. */
+/** Something with a name of the mirror's that is not, or no longer, the mirror's. */
 export interface Occupied {
   readonly kind: OccupiedKind;
   readonly text: string;
   readonly remedy: string;
 }
 
-/** What belongs to somebody else has a name that the mirror needs. Nothing was made or changed. */
+/** Something that belongs to somebody else has a name that the mirror needs. Nothing was created or changed. */
 export class OccupiedError extends Misconfigured {
   override readonly name = 'OccupiedError';
   readonly kind: OccupiedKind;
@@ -76,13 +79,13 @@ export class OccupiedError extends Misconfigured {
 
 const ELSEWHERE = 'give the mirror a database of its own: CREATE DATABASE …, and name it in DATABASE_URL';
 
-/** The schemas that stand in the mirror's way, each with whose it is and what is in it. Pure. */
+/** Returns the schemas that are in the mirror's way, each with its owner and contents. Pure. */
 export function judgeSchemas({ role, schemas, ledger, skus, bare, shown, queueTables }: Found): Occupied[] {
   if (ledger === 'none' && schemas.every(({ belongs }) => belongs)) {
     if (bare) return [WITHOUT_ROWS];
     if (shown) return [WITHOUT_INTERNAL];
   }
-  // Whoever owns something may do everything with it, until a script has revoked that.
+  // An owner may do everything with an object, unless a script has revoked that.
   if (ledger === 'hidden' && schemas.every(({ belongs, objectsBelong }) => belongs || objectsBelong))
     return [unreadable(role)];
   const judged = schemas.flatMap((found): Occupied[] => {
@@ -158,19 +161,20 @@ function incomplete(schemas: readonly FoundSchema[]): Occupied {
 }
 
 /**
- * Reads what `judgeSchemas` goes by. `known` identifies the mirror's migrations: when each was written, in epoch
+ * Reads what `judgeSchemas` needs. `known` identifies the mirror's migrations: when each was written, in epoch
  * milliseconds. Changes nothing.
  */
 export async function readFound(sql: Sql, known: readonly number[]): Promise<Found> {
   const found = await readOnce(sql, known);
-  // Another daemon may have finished its first migration in between: what is there now was seen before it.
+  // Another daemon may have finished its first migration in between: the schemas were read before it, the ledger
+  // after.
   return found.ledger === 'ours' && !found.skus ? await readOnce(sql, known) : found;
 }
 
-/** The schemas first: a daemon that migrates at this moment commits tables and ledger together. */
+/** Reads the schemas first: a daemon that is migrating commits tables and ledger together. */
 async function readOnce(sql: Sql, known: readonly number[]): Promise<Found> {
   const schemas = await readSchemas(sql);
-  // Without to_regclass, to which a schema that this role may not use is an error.
+  // Avoids to_regclass, which fails for a schema that this role may not use.
   const [there] = await sql<
     [
       Pick<Found, 'role' | 'skus' | 'bare' | 'shown'> & {
@@ -207,7 +211,7 @@ async function readOnce(sql: Sql, known: readonly number[]): Promise<Found> {
   return { ...found, schemas, ledger: await read(), queueTables };
 }
 
-/** By its members as JSON: another application's table of this name may have any columns. */
+/** Reads the rows as JSON, because another application's table of this name may have any columns. */
 async function readLedger(sql: Sql, known: readonly number[]): Promise<Found['ledger']> {
   const [{ rows, ours, shaped }] = await sql<[{ rows: boolean; ours: boolean; shaped: boolean }]>`
     select exists (select from catalog_internal.migrations) as rows,
@@ -220,7 +224,7 @@ async function readLedger(sql: Sql, known: readonly number[]): Promise<Found['le
   return shaped ? 'none' : 'foreign';
 }
 
-/** Objects of an occupied schema that the message names. */
+/** How many objects of an occupied schema the message names. */
 const NAMED = 6;
 const LEDGER = 'catalog_internal.migrations';
 
@@ -259,19 +263,17 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
     group by n.oid, n.nspname, n.nspowner, r.oid, r.rolsuper order by 1`;
 }
 
-/** A role that has the name of one of the mirror's, as it was found. */
+/** A role with one of the mirror's role names, as it was found. */
 export interface FoundRole {
   readonly role: string;
-  /** What it may do beyond reading or watching, as words: SUPERUSER, …. */
+  /** What it may do beyond reading or watching, in words: SUPERUSER, …. */
   readonly powers: readonly string[];
   readonly canLogin: boolean;
-  /** Who has been given it. */
+  /** Who is a member of it. */
   readonly members: readonly string[];
 }
 
-/**
- * Roles for sellers that would give whoever has them more than the mirror means them to have. Pure.
- */
+/** Returns the roles for sellers that would give their members more than the mirror intends. Pure. */
 export function judgeRoles(roles: readonly FoundRole[]): Occupied[] {
   return roles
     .filter(({ powers }) => powers.length > 0)
@@ -289,7 +291,7 @@ function takeAway(role: string, powers: readonly string[]): string {
     : `ALTER ROLE ${role} ${attributes.join(' ')}`;
 }
 
-/** The roles that have the names of the mirror's, and what they may do beyond reading. */
+/** Reads the roles with the mirror's role names, and what they may do beyond reading. */
 export async function readRoles(sql: Sql): Promise<readonly FoundRole[]> {
   return await sql<FoundRole[]>`
     select rolname::text as role, rolcanlogin as "canLogin",
@@ -307,10 +309,12 @@ export async function readRoles(sql: Sql): Promise<readonly FoundRole[]> {
     from pg_roles r where rolname in ('catalog_reader', 'catalog_watcher') order by 1`;
 }
 
-/** The only one in which Postgres stores all that a partner may write, and knows where a character ends. */
+/**
+ * The only encoding in which Postgres can store everything that a partner may write, and knows where a character
+ * ends.
+ */
 const ENCODING = 'UTF8';
 
-/** The database's encoding. */
 async function readEncoding(sql: Sql): Promise<string> {
   const [{ encoding }] = await sql<
     [{ encoding: string }]
@@ -318,7 +322,7 @@ async function readEncoding(sql: Sql): Promise<string> {
   return encoding;
 }
 
-/** What is wrong with it, and what to do; null: nothing. Pure. */
+/** Returns what is wrong with an encoding, and what to do; null if nothing is. Pure. */
 export function encodingProblem(encoding: string): { readonly what: string; readonly hint: string } | null {
   if (encoding === ENCODING) return null;
   return {
@@ -327,13 +331,13 @@ export function encodingProblem(encoding: string): { readonly what: string; read
   };
 }
 
-/** Nothing was made. */
+/** Nothing was created. */
 class EncodingError extends Misconfigured {
   override readonly name = 'EncodingError';
   readonly kind = 'encoding';
 }
 
-/** Throws EncodingError where the database's encoding cannot store everything. */
+/** Throws EncodingError if the database's encoding cannot store everything. */
 export async function refuseEncoding(sql: Sql): Promise<void> {
   const problem = encodingProblem(await readEncoding(sql));
   if (problem !== null) throw new EncodingError(problem.what, problem.hint);

@@ -1,4 +1,4 @@
-/** The functions that migrations make, by schema and name: what else may be there is others'. */
+/** The functions that migrations create, by schema and name. Any others belong to somebody else. */
 export const OWN_FUNCTIONS: readonly string[] = [
   'catalog.changes',
   'catalog.changes_oldest',

@@ -2,9 +2,9 @@ import type { Sql } from '../connection/db.ts';
 import { QUEUE_SCHEMA } from './occupied.ts';
 import { OWN_FUNCTIONS } from './own-functions.ts';
 
-/* What the mirror's own role may do with what is the mirror's own: all, unless somebody has taken it from it. */
+/* What the mirror's own role may do with the mirror's objects: everything, unless somebody has revoked it. */
 
-/** The tables of the mirror, partitions by what they are of; others may have tables beside them. */
+/** The mirror's tables, partitions under their parent's name. Others may have tables beside them. */
 export const OWN_TABLES = [
   'catalog.daily_prices',
   'catalog.price_history',
@@ -101,18 +101,18 @@ const PRIVILEGES = {
 } as const;
 type Kind = keyof typeof PRIVILEGES;
 
-/** Something of the mirror's, and what its role may not do with it. */
+/** An object of the mirror, and what the mirror's role may not do with it. */
 export interface Lacking {
   readonly kind: Kind;
-  /** As GRANT takes it. */
+  /** In the form that GRANT takes. */
   readonly name: string;
   readonly privileges: readonly (typeof PRIVILEGES)[Kind][number][];
 }
 
-/** Something of the mirror's that is another role's, of which the mirror's is no member. */
+/** An object of the mirror that belongs to another role, of which the mirror's role is no member. */
 export interface Misowned {
   readonly kind: 'schema' | 'table' | 'function' | 'procedure';
-  /** As ALTER takes it. */
+  /** In the form that ALTER takes. */
   readonly name: string;
   readonly owner: string;
 }
@@ -120,12 +120,13 @@ export interface Misowned {
 const OWN_SCHEMAS = ['catalog', 'catalog_internal'];
 export const OWN_RELATIONS: readonly string[] = [...OWN_TABLES, ...OWN_VIEWS];
 
-/** So many tables of another application may have names of the mirror's. */
+/** Up to this many tables of another application may have the mirror's names by chance. */
 const NAMED_BY_CHANCE = 5;
 
 /**
- * Who has most of the mirror's tables, because one may have been given to another role by itself; and as whom its
- * statements are run: as that role, where this one is a member of it. Views and functions have only that one's rights.
+ * SQL: who owns most of the mirror's tables, because single ones may have been given to another role; and the role
+ * as which the mirror's statements run: that owner, if this role is a member of it. Views and functions have only
+ * the owner's rights.
  */
 const whose = (sql: Sql) => sql`
   select owner, coalesce(pg_has_role(owner, 'USAGE'), false) as owns,
@@ -138,13 +139,13 @@ const whose = (sql: Sql) => sql`
   where r.rolname = current_user`;
 
 /**
- * Which privileges this role, or the owner that it is a member of, lacks on what is the mirror's: of that which is
- * there, and belongs to whom the tables belong to. Of a trigger's function Postgres asks for none, and a procedure only
- * sellers call.
+ * Reads which privileges this role, or the owner that it is a member of, lacks on the mirror's objects, as far as
+ * they exist and belong to the owner of the tables. Trigger functions need no privilege, and only sellers call
+ * procedures.
  */
 export const readLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql, OWN_SCHEMAS, OWN_RELATIONS);
 
-/** The same of BullMQ's schema: of all tables there, which change with its versions. */
+/** Reads the same for all tables in BullMQ's schema, which change with its versions. */
 export const readQueueLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql, [QUEUE_SCHEMA], null);
 
 async function lackingIn(
@@ -182,8 +183,8 @@ async function lackingIn(
 }
 
 /**
- * Which schemas, tables, views and functions of the mirror belong to a role that this one is no member of: where most
- * are its own, somebody has given away the others, or loaded them from a dump as himself.
+ * Reads which schemas, tables, views and functions of the mirror belong to a role that this one is no member of. If
+ * most are its own, somebody has given the others away, or loaded them from a dump under another role.
  */
 async function readMisowned(sql: Sql): Promise<Misowned[]> {
   return await sql<Misowned[]>`
@@ -202,14 +203,14 @@ async function readMisowned(sql: Sql): Promise<Misowned[]> {
     order by 1, 2`;
 }
 
-/** What this role is to the mirror's tables, and lacks on them. */
+/** The relation of this role to the mirror's tables, and what it lacks on them. */
 export interface OwnRights {
   readonly role: string;
-  /** Whose they are, most of them; null where there are none. */
+  /** Who owns most of them; null if there are none. */
   readonly owner: string | null;
-  /** To whom is to be granted what lacks: the owner, where this role is a member of it. */
+  /** The role to which missing privileges are to be granted: the owner, if this role is a member of it. */
   readonly acting: string;
-  /** Whether they are its own, or those of a role that it belongs to. */
+  /** Whether they belong to it, or to a role that it is a member of. */
   readonly owns: boolean;
   readonly lacking: readonly Lacking[];
   readonly misowned: readonly Misowned[];
@@ -224,10 +225,10 @@ export async function readOwnRights(sql: Sql): Promise<OwnRights> {
     : { ...row, lacking: [], misowned: [] };
 }
 
-/** So many are named, or granted one by one. */
+/** How many objects are named, or granted one by one. */
 const NAMED = 3;
 
-/** In words: what is lacking, or null where nothing is. Pure. */
+/** Describes what is lacking; null if nothing is. Pure. */
 export function lackingText(lacking: readonly Lacking[]): string | null {
   if (lacking.length === 0) return null;
   const named = lacking
@@ -243,7 +244,6 @@ export function lackingText(lacking: readonly Lacking[]): string | null {
   return `the mirror's role lacks ${named.join(', ')}${more}`;
 }
 
-/** SQL that gives them to the role. Pure. */
 function grantOf(lacking: readonly Lacking[], role: string): string {
   const kinds = Object.keys(PRIVILEGES) as Kind[];
   return kinds.flatMap((kind) => grantsOf(kind, lacking, role)).join('; ');
@@ -265,7 +265,7 @@ function grantsOf(kind: Kind, lacking: readonly Lacking[], role: string): string
 
 type Rights = Pick<OwnRights, 'lacking' | 'misowned'>;
 
-/** In words: what is lacking, and what is another role's; or null where all is as the mirror has made it. Pure. */
+/** Describes what is lacking and what belongs to other roles; null if all is as the mirror created it. Pure. */
 export function rightsText({ lacking, misowned }: Rights): string | null {
   const named = misowned
     .slice(0, NAMED)
@@ -278,7 +278,7 @@ export function rightsText({ lacking, misowned }: Rights): string | null {
   return texts.length === 0 ? null : texts.join('; ');
 }
 
-/** SQL that gives all of that to the role: first what is another's, whose privileges come with it. Pure. */
+/** Returns SQL that gives all of that to the role: ownership first, because privileges come with it. Pure. */
 export function rightsRemedy({ lacking, misowned }: Rights, role: string): string {
   const owned = misowned.map(({ kind, name }) => `ALTER ${kind.toUpperCase()} ${name} OWNER TO ${role}`);
   return [...owned, ...(lacking.length === 0 ? [] : [grantOf(lacking, role)])].join('; ');

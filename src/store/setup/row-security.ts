@@ -1,16 +1,16 @@
 import type { Queryable } from '../connection/db.ts';
 
-/** A table of which this role sees only such rows as policies let it see. */
+/** A table of which policies hide rows from this role. */
 export interface HiddenRows {
   readonly table: string;
-  /** No policy is for this role, so it sees none. */
+  /** No policy permits this role anything, so it sees no row. */
   readonly all: boolean;
 }
 
 /**
- * Of these tables those whose rows row-level security may hide from this role, or, for who is `writing`, refuse. A
- * policy that lets it see (and write) every row hides none, unless another one restricts it. Statements succeed all
- * the same, and see less.
+ * Returns those of the tables whose rows row-level security may hide from this role or, if `writing`, refuse. A
+ * policy that lets it see (and write) every row hides none, unless another policy is restrictive. Statements succeed
+ * all the same, but see less.
  */
 export async function readHiddenRows(
   sql: Queryable,
@@ -40,7 +40,7 @@ export async function readHiddenRows(
     order by name`;
 }
 
-/** What that means to the mirror's own role, and what ends it. Pure. */
+/** What that means for the mirror's own role, and what ends it. Pure. */
 export const hiddenText = (tables: readonly string[]): string =>
   `row-level security hides rows from the mirror, or refuses them: ${tables.join(', ')}`;
 export const noForceOf = (tables: readonly string[]): string =>

@@ -22,7 +22,7 @@ const STORED = {
 } as const;
 type StoredSettings = Readonly<Record<keyof typeof STORED, number>>;
 
-/** Times in seconds, and of the account's limit the mirror's parts in requests a window. */
+/** Converts times to seconds, and expresses the mirror's parts of the account's limit in requests a window. */
 function storedForm({ intervals, catalog, rate, bulk }: SqlSettings, mirror: MirrorShare): StoredSettings {
   return {
     live_interval: intervals.liveMs / 1000,
@@ -44,7 +44,7 @@ export async function storeSettings(sql: Sql, settings: SqlSettings, mirror: Mir
   await sql`update catalog_internal.settings set ${sql(storedForm(settings, mirror))}`;
 }
 
-/** Of the settings that SQL uses those, by their variables, that are stored with other values than these. */
+/** Returns the variables of those settings that SQL uses and that are stored with other values than these. */
 export async function otherSettings(
   sql: Sql,
   settings: SqlSettings,
@@ -54,21 +54,21 @@ export async function otherSettings(
   if (stored === undefined) return [];
   const own = storedForm(settings, mirror);
   const others = (Object.keys(STORED) as (keyof typeof STORED)[]).filter((key) => own[key] !== stored[key]);
-  // Of another limit the parts are others, too.
+  // If the limit differs, its parts differ as a consequence.
   const told = own.rate_limit === stored.rate_limit ? others : others.filter((key) => !PARTS.has(key));
   return told.map((key) => STORED[key]);
 }
 
 const PARTS: ReadonlySet<keyof typeof STORED> = new Set(['rate_share', 'rate_floor']);
 
-/** What SQL judges ages by, in seconds, as the daemon is configured that was started last. */
+/** The targets by which SQL judges ages, in seconds, as configured in the daemon that was started last. */
 export interface Targets {
   readonly liveSeconds: number;
-  /** Without a sweep of its own, METADATA_INTERVAL brings a price along. */
+  /** Without sweeps this is METADATA_INTERVAL, because a metadata refresh also brings a price. */
   readonly snapshotSeconds: number;
   readonly metadataSeconds: number;
   readonly deltaIntervalSeconds: number;
-  /** From this time without a checked delta on, it is late. */
+  /** The time without a checked delta after which it is late. */
   readonly deltaLateAfterSeconds: number;
 }
 
@@ -80,7 +80,7 @@ export async function readTargets(sql: Sql): Promise<Targets> {
   return row;
 }
 
-/** How many requests the last daemon to start may send, and what it puts into a bulk call. */
+/** How many requests the daemon started last may send, and what it puts into a bulk call. */
 export interface DaemonSettings {
   readonly maxPerWindow: number;
   readonly windowMs: number;
@@ -98,7 +98,7 @@ export async function readDaemonSettings(sql: Sql): Promise<DaemonSettings | nul
   return row ?? null;
 }
 
-/** How often the last daemon to start asks anew; all in milliseconds. */
+/** The refresh intervals of the daemon started last, in milliseconds. */
 export type DaemonIntervals = Pick<Config['intervals'], 'liveMs' | 'sweepMs' | 'metadataMs' | 'deltaMs'>;
 
 export async function readDaemonIntervals(sql: Sql): Promise<DaemonIntervals | null> {

@@ -3,15 +3,16 @@ import { isLockNotAvailable, lockAtOnce } from '../connection/locks.ts';
 import { type CatalogCounts, scanCatalog } from './counts.ts';
 
 /*
- * When the catalog is counted, and who is shown the counts of before: a scan of a large catalog takes seconds, and
- * many ask.
+ * When the catalog is counted, and who gets earlier counts: a scan of a large catalog takes seconds, and many ask
+ * for it.
  */
 
 const SNAPSHOT = 'isolation level repeatable read read only';
 
 /**
- * Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the
- * result for all who read it. Rejects where a lock is not to be had within `lockedWithinMs`; null: as a session waits.
+ * Counts the whole catalog in scope in one snapshot of the database, however long that takes, and stores the result
+ * for all readers. Rejects if a lock is not available within `lockedWithinMs`; null: waits as long as the session
+ * does.
  */
 export async function countCatalog(sql: Sql, lockedWithinMs: number | null = null): Promise<CatalogCounts> {
   const counting = sql.begin(SNAPSHOT, async (tx) => {
@@ -21,10 +22,7 @@ export async function countCatalog(sql: Sql, lockedWithinMs: number | null = nul
   return await cached(sql, await counting);
 }
 
-/**
- * The same, unless another connection is counting so at this moment: nothing is done then. Returns whether it was
- * counted.
- */
+/** Does the same, but nothing if another connection is doing it at this moment. Returns whether it counted. */
 export async function countCatalogAlone(sql: Sql): Promise<boolean> {
   const counting = sql.begin(SNAPSHOT, async (tx) => {
     await lockAtOnce(tx, 'counts');
@@ -45,7 +43,9 @@ async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
   return counts;
 }
 
-/** Counts that were begun while Postgres's clock was ahead are dated now: no later ones would take their place. */
+/**
+ * Counts that were begun while Postgres's clock was ahead are dated now: otherwise no later ones would replace them.
+ */
 async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCounts): Promise<void> {
   await sql`
     insert into catalog_internal.catalog_counts as f (counted_at, counted_in_ms, counts)
@@ -54,19 +54,17 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
     where f.counted_at < excluded.counted_at or f.counted_at > clock_timestamp()`;
 }
 
-/** A daemon of an older version, which may have counted last, knows nothing of them. */
+/** Members that counts of an older version lack; its daemon may have counted last. */
 type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered' | 'failing' | 'doubted' | 'liveDeferred';
 
-/**
- * Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last.
- */
+/** Counts, their age by the database's clock, and whether another manifest was applied since. */
 interface StoredCounts {
   readonly counts: CatalogCounts;
   readonly ageMs: number;
   readonly outdated: boolean;
 }
 
-/** The counts that were taken last, by whichever connection; null before the first. */
+/** Reads the latest counts, from whichever connection; null before the first. */
 export async function storedCounts(sql: Queryable): Promise<StoredCounts | null> {
   const [row] = await sql<
     {
@@ -102,26 +100,26 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
 }
 
 /**
- * A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last
+ * A count that takes no longer than this is repeated for every reader; during a longer one readers get the last
  * result.
  */
 const MADE_AT_ONCE_MS = 25;
 /**
- * Pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large catalog
- * is not scanned all the time.
+ * The pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large
+ * catalog is not scanned all the time.
  */
 const REST_OF_A_COUNT = 19;
-/** Counts older than two pauses and this are out of date: a reader waits for new ones. */
+/** Counts older than two pauses and this are outdated: a reader waits for new ones. */
 const TOO_OLD_MS = 120_000;
-/** Counts of a time further to come tell nothing of their age: a clock was ahead. */
+/** Counts dated further in the future say nothing about their age: a clock was ahead. */
 const TO_COME_MS = 60_000;
 
-/** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
+/** What to do with existing counts: show them, show them while new ones are counted, or wait for new ones. */
 export type CountsPlan = 'show' | 'show-and-count' | 'count';
 
 /**
- * Decides by the time since the last counts were taken, how long that took, and whether another manifest was applied;
- * null: there are none.
+ * Decides by the age of the last counts, how long they took, and whether another manifest was applied since; null if
+ * there are none.
  */
 export function planCounts(
   last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
@@ -141,14 +139,14 @@ export type Counting = 'now' | 'seldom';
 
 /** A count that takes no longer than this is made for every single answer at a terminal. */
 const SHORT_MS = 500;
-/** A count that takes no longer than this is worth waiting for at a terminal, once it has had its rest. */
+/** A count that takes no longer than this is worth waiting for at a terminal, once its pause is over. */
 const WORTH_WAITING_MS = 2000;
-/** As long as a daemon waits for counts: behind a lock of somebody else's on a table of the catalog. */
+/** As long as a daemon waits for counts, which somebody else's lock on a table of the catalog may block. */
 const LOCKED_WITHIN_MS = 1000;
 
 /**
- * For a command: new counts, or the last ones with the time they were taken at if counting takes long, or somebody has
- * locked what is counted. Possibly no daemon's status is ever read, and then only commands count.
+ * Reads counts for a command: new ones, or the last ones, with their time, if counting takes long or somebody has
+ * locked what is counted. If no daemon's status is ever read, only commands count.
  */
 export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
@@ -164,7 +162,7 @@ export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<
   });
 }
 
-/** Takes what became of each count of a daemon. */
+/** Receives the result of each count by a daemon. */
 export interface CountsTold {
   readonly failed: (error: unknown) => void;
   readonly counted: () => void;
@@ -172,7 +170,7 @@ export interface CountsTold {
 
 const UNTOLD: CountsTold = { failed: () => {}, counted: () => {} };
 
-/** Counts as `count` does; one that has failed is not tried again before it has had the rest of one that has not. */
+/** Counts as `count` does, but after a failure only rethrows it until the pause after a success would be over. */
 function restingAfterFailure(now: () => number, told: Pick<CountsTold, 'failed'>) {
   let failed: { readonly error: unknown; readonly until: number } | null = null;
   return async <T>(count: () => Promise<T>): Promise<T> => {
@@ -192,9 +190,9 @@ function restingAfterFailure(now: () => number, told: Pick<CountsTold, 'failed'>
 }
 
 /**
- * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones if that is
- * cheap, else the last ones, with the time they were taken at, while new ones are counted in the background. Daemons
- * share them. Throws if Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic ms.
+ * Creates a daemon's reader of the counts that need a scan of the catalog: it returns new ones if that is cheap,
+ * otherwise the last ones, with their time, while new ones are counted in the background. Daemons share them. It
+ * throws if Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic milliseconds.
  * `told` hears of each count, because readers mostly do not wait for it.
  */
 export function createCountsReader(
@@ -219,7 +217,7 @@ export function createCountsReader(
       return await waited;
     }
     if (plan === 'show-and-count')
-      // Whatever keeps it from counting keeps the next reader's first statement from its answer, too.
+      // Whatever prevents counting also prevents an answer to the next reader's first statement.
       beside ??= unlessFailed(async () => {
         if (await countCatalogAlone(sql)) told.counted();
       })

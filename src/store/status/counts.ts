@@ -9,13 +9,13 @@ export const AGE_BUCKETS = [
 ];
 
 /**
- * SKUs of one state and price source whose prices are of about one age. Ages in seconds; a bucket is the number of
- * bounds below.
+ * SKUs of one state and price source with prices of similar age. Ages are in seconds; a bucket is the number of
+ * bounds below the age.
  */
 interface Group {
   readonly state: string;
   readonly priceSource: 'snapshot' | 'live' | 'unknown';
-  /** Null where a SKU is not priced. */
+  /** Null if the SKUs are not priced. */
   readonly bucket: number | null;
   readonly count: number;
   readonly sum: number;
@@ -26,16 +26,16 @@ interface Group {
 type BySource = readonly { readonly priceSource: string; readonly count: number }[];
 
 /**
- * Counts all of the catalog that is in scope, in one snapshot of the database (a transaction that reads as of one
- * moment), as long as that takes; `monotonic`: milliseconds.
+ * Counts the whole catalog in scope, however long that takes. The transaction must read as of one moment (one
+ * snapshot of the database). `monotonic` returns milliseconds.
  */
 export async function scanCatalog(
   tx: Tx,
   monotonic: () => number = () => performance.now(),
 ): Promise<CatalogCounts> {
   const begunAt = monotonic();
-  // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes
-  // longer than counting.
+  // Some hundred thousand moments are hashed: with the server's own 4 MB that goes through files, and JIT
+  // compilation takes longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
   const [[begun], groups, ledger, trust, outOfScope, doubted, [ended]] = await allSent([
@@ -53,7 +53,8 @@ export async function scanCatalog(
   const [unanswered] = of('unanswered');
   return {
     countedAt: begun.at,
-    // A machine may sleep meanwhile, or Postgres's clock be set: no count would follow one of days for weeks.
+    // The machine may sleep meanwhile, or Postgres's clock be set: after a count of days the next would come weeks
+    // later.
     countedInMs: Math.min(ended.ms, monotonic() - begunAt),
     ofManifest: begun.ofManifest,
     ...countsOf(
@@ -80,17 +81,17 @@ export async function scanCatalog(
 }
 
 /**
- * SQL: of a row of catalog.skus, whether no delta reports its moves, so that its prices have the target age of live
+ * SQL: whether no delta reports the moves of a row of catalog.skus, so that its prices have the target age of live
  * ones.
  */
 const unreported = (tx: Tx) => tx`(price_source is not distinct from 'live' or not in_manifest)`;
 
-/** What is the target age of a price, by class, in seconds. */
+/** SQL: the target ages of prices by class, in seconds. */
 const targets = (tx: Tx) => tx`
   select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
 
 /**
- * SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the
+ * SKUs of one call share their moment, so they are grouped by it first, and ages are computed for a hundredth of the
  * rows.
  */
 async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
@@ -115,35 +116,35 @@ async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
     from aged group by 1, 2, 3`);
 }
 
-/** A SKU that is due for an error. */
+/** A SKU that is due again after an error. */
 export interface FailingSku {
   readonly sku: string;
   readonly failures: number;
   readonly oldestAgeSeconds: number;
-  /** Why its last answer was an error; null: an older daemon has not written it down. */
+  /** Why its last answer was an error; null if an older daemon did not store that. */
   readonly error: string | null;
 }
 
 interface LedgerCount {
   readonly kind: 'due' | 'deferred' | 'live-deferred' | 'failing' | 'stale' | 'unanswered';
-  /** Where failing: why the last answer was an error. */
+  /** For `failing`: why the last answer was an error. */
   readonly error: string | null;
-  /** A reason where due, a price source where stale, the SKU where failing. */
+  /** A reason for `due`, a price source for `stale`, the SKU for `failing`. */
   readonly label: string;
-  /** SKUs; of one that is failing its failures. */
+  /** SKUs; for `failing`, the failures of the SKU. */
   readonly count: number;
   readonly oldest: number;
 }
 
-/** SKUs in errors that are named. */
+/** How many SKUs in errors are named. */
 const NAMED_FAILING = 5;
 
 /**
- * Counts the due ledger in one scan. due: due now, by reason; SKUs that were deferred or wait for a second answer count
- * once their wait is over. deferred: waiting or due again; live-deferred: live ones that wait. failing: SKUs in errors
- * that have failed most often. stale: prices within their class's target that are stale all the same (as in
- * catalog.current_prices), because a re-price is due, or because the SKU is refreshed as a live one and the price is
- * older than that allows. unanswered: never priced, and failed when asked.
+ * Counts the due ledger in one scan. due: due now, by reason; SKUs that were deferred or wait for a second answer
+ * count once their wait is over. deferred: waiting or due again; live-deferred: live ones that wait. failing: the
+ * SKUs in errors that have failed most often. stale: prices within their class's target that are stale all the same
+ * (as in catalog.current_prices), because a re-price is due, or because the SKU is refreshed as a live one and the
+ * price is older than that allows. unanswered: never priced, and failed when asked.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
@@ -180,7 +181,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     order by kind, label`);
 }
 
-/** What the view says of each priced SKU, summed up by price source. */
+/** Sums up what the view says about each priced SKU, by price source. */
 async function countTrusted(tx: Tx, scoped: boolean): Promise<CatalogCounts['trust']> {
   const inside = scoped ? tx`and doubt is distinct from 'out_of_scope'` : tx``;
   return await scanning(tx<CatalogCounts['trust'][number][]>`
@@ -201,8 +202,8 @@ type SkuCounts = Pick<
 >;
 
 /**
- * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU
- * is as old as its prices. Fresh is what is within its target and not among the stale.
+ * Sums groups up for display. A record contains both prices and metadata, so the metadata of a priced SKU is as old
+ * as its prices. Fresh are SKUs within their target that are not among the stale. Pure.
  */
 function countsOf(groups: readonly Group[], staleWithinTarget: BySource): SkuCounts {
   const priced = groups.filter(({ state }) => state === 'priced');
@@ -243,17 +244,17 @@ function distribution(priced: readonly Group[]): AgeDistribution {
   };
 }
 
-/** How large the mirrored catalog is, and what has been learned of the partner's limits on live computations. */
+/** The size of the mirrored catalog, and what has been learned about the partner's limits on live computations. */
 export interface CatalogSize {
   readonly skus: number;
   readonly live: number;
-  /** Live SKUs a call; null where nothing is learned yet. */
+  /** Live SKUs a call; null if nothing has been learned yet. */
   readonly liveBudget: number | null;
-  /** Live computations a minute; null while no ceiling was met. */
+  /** Live computations a minute; null until a ceiling has been met. */
   readonly liveCeiling: number | null;
 }
 
-/** SKUs that are refreshed: those that are gone or out of scope are not counted. */
+/** Counts the SKUs that are refreshed, without those that are gone or out of scope. */
 export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
   const inside = sql`
     and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)`;
@@ -267,8 +268,8 @@ export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
 }
 
 /**
- * A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus
- * histogram form).
+ * A present distribution over SKUs. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram
+ * form).
  */
 export interface AgeDistribution {
   readonly buckets: readonly { readonly le: number; readonly count: number }[];
@@ -276,34 +277,34 @@ export interface AgeDistribution {
   readonly sumSeconds: number;
 }
 
-/** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
+/** Counts that need a scan of the catalog, all as of one moment. Ages are in seconds. */
 export interface CatalogCounts {
   readonly countedAt: Date;
   readonly countedInMs: number;
   /**
-   * When the manifest was applied that the counted catalog is of, as the database writes it; null before the first.
-   * It is dated by the beginning of a transaction that takes minutes, so whether that was counted no comparison with
-   * `countedAt` tells.
+   * When the manifest that the counted catalog reflects was applied, as the database writes it; null before the
+   * first. It is dated by the beginning of a transaction that takes minutes, so comparing it with `countedAt` does
+   * not tell whether it was counted.
    */
   readonly ofManifest: string | null;
   /**
-   * SKUs that are out of scope, which nothing else here counts; null where everything is in scope
+   * SKUs that are out of scope, which nothing else here counts; null if everything is in scope
    * (MIRROR_SCOPE=catalog).
    */
   readonly outOfScope: number | null;
-  /** Of the pending ones: those that were asked, and failed. What is asked of them again is no part of a fill. */
+  /** Pending SKUs that were asked for and failed. Asking for them again is no part of a fill. */
   readonly unanswered: number;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];
   /**
-   * Of the priced ones: which may be acted on as a whole, and how many are right by their probabilities (the sum of
+   * For priced SKUs: how many are actionable as a whole, and how many are right by their probabilities (the sum of
    * p_right).
    */
   readonly trust: readonly { priceSource: string; actionable: number; expectedRight: number }[];
   readonly metadataAge: AgeDistribution;
   readonly oldestMetadataAgeSeconds: number;
-  /** Of the SKUs that are due for an error: those that have failed most often, first. */
+  /** SKUs that are due after an error; those that have failed most often come first. */
   readonly failing: readonly FailingSku[];
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
   /** SKUs whose prices wait for a second answer, by doubt. */

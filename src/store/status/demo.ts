@@ -10,7 +10,7 @@ export interface SampleRow {
   readonly stale: boolean;
 }
 
-/** A few rows of catalog.current_prices: the newest changes first, one size a SKU. */
+/** Reads a few rows of catalog.current_prices: the newest changes first, one size per SKU. */
 export async function sampleRows(sql: Sql, rows: number): Promise<SampleRow[]> {
   return await sql<SampleRow[]>`
     select sku, size, price, size_type, name, price_source, stale
@@ -26,7 +26,7 @@ export interface ChangeRow {
   readonly observed_at: Date;
 }
 
-/** The newest price changes, at most one a SKU. */
+/** Reads the newest price changes, at most one per SKU. */
 export async function changesOf(sql: Sql, rows: number): Promise<ChangeRow[]> {
   return await sql<ChangeRow[]>`
     select sku, size, old_price, new_price, observed_at
@@ -34,15 +34,12 @@ export async function changesOf(sql: Sql, rows: number): Promise<ChangeRow[]> {
     order by id desc limit ${rows}`;
 }
 
-/** How many price changes were recorded, and the newest of them. */
 export interface RecentChanges {
   readonly count: number;
   readonly newest: readonly ChangeRow[];
 }
 
-/**
- * How many price changes there are, and the newest `rows` of them. Reads the whole history, which a demo keeps short.
- */
+/** Counts the price changes and reads the newest `rows` of them. Scans the whole history, which a demo keeps short. */
 export async function recentChanges(sql: Sql, rows: number): Promise<RecentChanges> {
   const [[{ count }], newest] = await Promise.all([
     sql<[{ count: number }]>`select count(*)::int as count from catalog.price_history`,

@@ -3,28 +3,28 @@ import { connect, type Sql, urlOf } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
 import { MIGRATING_NAME } from '../connection/session.ts';
 
-/** Somebody whom the mirror waits for: a session that holds a lock, and is not of the mirror or is frozen. */
+/** A session that the mirror waits for: it holds a lock, and is not the mirror's own, or is frozen. */
 export interface LockHolder {
   readonly pid: number;
   readonly role: string | null;
-  /** Its application_name; empty where it gives none. */
+  /** Its application_name; empty if it has none. */
   readonly application: string;
-  /** How long a session of the mirror has waited for it, or what nobody waits for for long has been locked. */
+  /** How long a session of the mirror has waited for it, or, if none has for long, how long it has been locked. */
   readonly seconds: number;
-  /** The table, or null where it is no table that is locked. */
+  /** The locked table; null if something else is locked. */
   readonly table: string | null;
-  /** For how long its transaction has been open; null where that is not shown. */
+  /** How long its transaction has been open; null if this role may not see that. */
   readonly heldSeconds: number | null;
-  /** What its last statement does, as in `LOCK TABLE`: never what is in it; null where that is not shown. */
+  /** The kind of its last statement, as in `LOCK TABLE`, never its contents; null if this role may not see that. */
   readonly command: string | null;
 }
 
-/** A wait shorter than this is everyday life. */
+/** Shorter waits are normal. */
 const TELL_AFTER_SECONDS = 1;
 
 /**
- * Where a lock counts that others cannot work beside, although nobody waits for it at this moment: in the tables that
- * nobody but the mirror has to do with, or in all of its tables, for whoever has just failed to get one.
+ * Which tables' locks count although nobody waits for them at this moment, if others cannot work beside them: those
+ * of the tables that only the mirror uses, or of all its tables, for a caller that has just failed to get a lock.
  */
 type Unwaited = 'ledger' | 'all';
 const SCHEMAS: Readonly<Record<Unwaited, readonly string[]>> = {
@@ -33,10 +33,10 @@ const SCHEMAS: Readonly<Record<Unwaited, readonly string[]>> = {
 };
 
 /**
- * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. In a queue of waiting
- * sessions, others' among them, the one at its end holds them all up. Some tables are asked for again and again, but
- * never for long, so whoever has one locked counts, too. A session of the mirror's own is not named while it is at
- * work. What a role may not see of another's session (its state, its statement) is null.
+ * Reads who has kept sessions of this role, or of logins that may act as it, waiting, longest first. In a queue of
+ * waiting sessions, which may include others', the one at its end blocks them all. Some tables are locked again and
+ * again, but never for long, so whoever has one locked counts, too. A session of the mirror's own is not named while
+ * it is at work. What this role may not see of another's session (its state, its statement) is null.
  */
 export async function readLockHolders(sql: Sql, unwaited: Unwaited = 'ledger'): Promise<LockHolder[]> {
   return await sql<LockHolder[]>`
@@ -88,7 +88,7 @@ export async function readLockHolders(sql: Sql, unwaited: Unwaited = 'ledger'): 
     order by h.seconds desc`;
 }
 
-/** A holder in words: who it is, what it holds up, since when, and what its last statement does. */
+/** Describes a holder: who it is, what it locks, since when, and the kind of its last statement. */
 export function holderText({ pid, role, application, table, heldSeconds, command }: LockHolder): string {
   const named = application === '' ? '' : `, application ${application}`;
   const last = [
@@ -98,11 +98,11 @@ export function holderText({ pid, role, application, table, heldSeconds, command
   return `process ${pid} of Postgres (role ${role ?? 'unknown'}${named}) holds a lock${table === null ? '' : ` on ${table}`}${last}`;
 }
 
-/** What ends a wait for its lock. */
+/** Returns how to end a wait for its lock. */
 export const holderRemedy = ({ pid }: LockHolder): string =>
   `have it commit, or run as its role: select pg_terminate_backend(${pid})`;
 
-/** A lock that somebody else holds was waited for in vain. */
+/** A wait for a lock that somebody else holds timed out. */
 export class Locked extends Error {
   override readonly name = 'Locked';
   readonly kind = 'locked';
@@ -114,7 +114,10 @@ export class Locked extends Error {
   }
 }
 
-/** The same on a connection of its own: all of the pool may be waiting. Rejects where Postgres cannot be asked. */
+/**
+ * Reads the same on a connection of its own, because the whole pool may be waiting. Rejects if Postgres cannot be
+ * asked.
+ */
 export async function askLockHoldersAside(sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> {
   const url = urlOf(sql);
   if (url === null) return [];
@@ -126,11 +129,11 @@ export async function askLockHoldersAside(sql: Sql, unwaited?: Unwaited): Promis
   }
 }
 
-/** The same, empty where Postgres cannot be asked. */
+/** Reads the same; returns an empty list if Postgres cannot be asked. */
 const readLockHoldersAside = (sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> =>
   askLockHoldersAside(sql, unwaited).catch(() => []);
 
-/** The error, or one that names who holds the lock, where it says that a lock was not to be had in time. */
+/** Returns the error, or, if it says that a lock was not available in time, one that names the holder. */
 export async function namingHolder(sql: Sql, error: unknown): Promise<unknown> {
   if (!isLockNotAvailable(error) || error instanceof Locked) return error;
   const [holder] = await readLockHoldersAside(sql, 'all');
@@ -140,8 +143,9 @@ export async function namingHolder(sql: Sql, error: unknown): Promise<unknown> {
 const WATCH_EVERY_MS = 2000;
 
 /**
- * Does work of a start that may wait for locks: who holds one is told to `onHeld` again and again meanwhile, on a
- * connection of its own, and named by the error with which it fails. Nothing is asked where it takes no time.
+ * Runs work of a start that may wait for locks. Meanwhile reads the holders again and again, on a connection of its
+ * own, and passes them to `onHeld`; the error names the holder if the work fails for it. Asks nothing if the work is
+ * quick.
  */
 export async function tellingOfLocks<T>(
   sql: Sql,
@@ -167,30 +171,33 @@ export async function tellingOfLocks<T>(
   }
 }
 
-/** Whoever keeps Postgres from vacuuming what the mirror has updated since: each statement reads all of that again. */
+/**
+ * Whoever keeps Postgres from vacuuming rows that the mirror has updated since: each statement reads all of these
+ * again.
+ */
 export interface SnapshotHolder {
   readonly kind: 'session' | 'prepared' | 'slot';
   readonly pid: number | null;
   readonly role: string | null;
   /** Its application_name, or the name of the prepared transaction or of the slot. */
   readonly name: string;
-  /** Null where Postgres does not say, as of a slot. */
+  /** Null if Postgres does not say, as for a slot. */
   readonly seconds: number | null;
-  /** How many transactions there were since. */
+  /** How many transactions there have been since. */
   readonly transactions: number;
-  /** Versions of the ledger's rows that are not vacuumed, as Postgres estimates: each call leaves up to 200. */
+  /** Row versions of the ledger that are not vacuumed, by Postgres's estimate: each call leaves up to 200. */
   readonly deadVersions: number;
 }
 
-/** As long as a report or a dump may take. */
+/** How long a report or a dump may take. */
 const LONG_SECONDS = 600;
-/** The same where its time is not known. */
+/** The same bound if the time is unknown. */
 const LONG_TRANSACTIONS = 20_000;
 
 /**
- * Who has held a long snapshot for most transactions; null: there is no long one. Roles outside of pg_read_all_stats
- * see neither since when another role's session holds one nor its kind: such a session counts by transactions, and one
- * without a database counts as a standby's.
+ * Reads who has held a long snapshot for the most transactions; null if there is no long one. Roles outside of
+ * pg_read_all_stats see neither since when another role's session has held one nor the session's kind: such a
+ * session counts by transactions, and one without a database counts as a standby's.
  */
 export async function readSnapshotHolder(
   sql: Sql,
@@ -220,7 +227,6 @@ export async function readSnapshotHolder(
   return holder ?? null;
 }
 
-/** The holder in words. */
 export function snapshotHolderText({ kind, pid, role, name, seconds, transactions }: SnapshotHolder): string {
   const who = {
     session: `process ${pid} of Postgres (role ${role ?? 'unknown'}${name === '' ? '' : `, application ${name}`})`,

@@ -1,6 +1,6 @@
 import type { Sql } from '../connection/db.ts';
 
-/** What a sample tells of prices of one cohort; null where the catalog was not counted. Ages in seconds. */
+/** What a sample contains about prices of one cohort; null if the catalog was not counted. Ages are in seconds. */
 export interface CohortSample {
   readonly priced: number | null;
   readonly fresh: number | null;
@@ -8,7 +8,7 @@ export interface CohortSample {
   readonly p95: number | null;
 }
 
-/** What the status showed at one moment. Requests are those of a window of the rate limit. */
+/** What the status showed at one moment. Requests are counted over a window of the rate limit. */
 export interface NewSample {
   readonly state: string;
   readonly backingOff: boolean;
@@ -24,13 +24,13 @@ export interface NewSample {
   readonly live: CohortSample;
 }
 
-/** A sample as it is kept: of the minute that begins at `minute`, with price changes a minute since the one before. */
+/** A stored sample, for the minute that begins at `minute`, with price changes a minute since the previous one. */
 export interface Sample extends NewSample {
   readonly minute: Date;
   readonly priceChanges: number | null;
 }
 
-/** Whether the present minute has its sample, and whether requests are being rejected. */
+/** Reads whether the present minute has its sample, and whether requests are being rejected. */
 export async function readPresent(
   sql: Sql,
 ): Promise<{ readonly sampled: boolean; readonly refused: boolean }> {
@@ -42,10 +42,9 @@ export async function readPresent(
 }
 
 /**
- * Keeps a sample as that of the present minute, unless another daemon has been quicker. Samples of minutes to come
- * were taken by a clock that has been set back since, and go: nobody knows when they were. Price changes are counted
- * here, by position, which is the order of commits: none is counted twice, and only those since the sample before are
- * read.
+ * Stores a sample for the present minute, unless another daemon was faster. Deletes samples of future minutes: a
+ * clock that has been set back since took them, and their real time is unknown. Price changes are counted here by
+ * position, which is in commit order: none is counted twice, and only those since the previous sample are read.
  */
 export async function writeSample(sql: Sql, sample: NewSample): Promise<void> {
   const { snapshot, live } = sample;
@@ -81,7 +80,7 @@ export async function writeSample(sql: Sql, sample: NewSample): Promise<void> {
     on conflict (minute) do nothing`;
 }
 
-/** The samples of the last `spanMs`, oldest first. */
+/** Reads the samples of the last `spanMs`, oldest first. */
 export async function readSamples(sql: Sql, spanMs: number): Promise<Sample[]> {
   const rows = await sql<Row[]>`
     select minute, state, backing_off as "backingOff", incident, requests, other_requests as "otherRequests", ceiling,
@@ -116,7 +115,7 @@ type Cohort<Name extends string> = {
 };
 type Row = Omit<Sample, 'snapshot' | 'live'> & Cohort<'snapshot'> & Cohort<'live'>;
 
-/** Drops samples older than that. */
+/** Deletes samples older than `olderThanMs`. */
 export async function pruneSamples(
   sql: Sql,
   { olderThanMs }: { readonly olderThanMs: number },

@@ -10,10 +10,10 @@ import {
 } from './late-prices.ts';
 
 /**
- * Learns anew what is believed of prices in general from what refreshes have found: from the last seven days for what
- * each of them tests (catalog_internal.calibration_hours), from each SKU's own moves for the sizes that move with it.
- * If there is little to learn from, the first beliefs weigh as many refreshes, sizes or SKU-minutes as the statement
- * adds. Returns whether prices began to lag behind the delta's reports, or do so no longer; null: no change.
+ * Learns what is believed about prices in general from what refreshes found: from the last seven days for what each
+ * of them tests (catalog_internal.calibration_hours), from each SKU's own moves for the sizes that move with it. If
+ * there is little to learn from, the first beliefs weigh as many refreshes, sizes or SKU-minutes as the statement
+ * adds. Returns whether prices began or stopped lagging behind the delta's reports; null if that did not change.
  */
 export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
   await learnRatePrior(sql);
@@ -63,7 +63,7 @@ export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
 
 /**
  * Updates the prior of rates by what refreshes have found since the last time. Uses two separate statements, because
- * answers add to that row, and no connection that falls silent may hold it.
+ * answers add to that row, and no dead connection may hold it.
  */
 async function learnRatePrior(sql: Sql): Promise<void> {
   const [held] = await sql<[RatePrior & PriorLesson]>`
@@ -79,8 +79,8 @@ async function learnRatePrior(sql: Sql): Promise<void> {
 }
 
 /**
- * Takes the second looks since the last time into account for how many there are to be, and for what an answer that
- * has nothing new of what was reported is worth; as learnRatePrior.
+ * Learns from the second looks since the last time how many there are to be, and what an answer with nothing new
+ * about a report is worth. Uses two statements, like learnRatePrior.
  */
 async function learnLatePrices(sql: Sql): Promise<LatePricesChange | null> {
   const [held] = await sql<[SecondLooks & { newLooks: number; newFound: number; lagged: boolean }]>`
@@ -104,7 +104,7 @@ async function learnLatePrices(sql: Sql): Promise<LatePricesChange | null> {
     : { kind: 'ended', minutes: Math.round(Math.max(0, minutes ?? 0)) };
 }
 
-/** Whether prices lag behind the delta's reports, and by what; null: they do not. */
+/** Reads whether prices lag behind the delta's reports, and by what evidence; null if they do not. */
 export async function readLatePrices(sql: Sql): Promise<LatePrices | null> {
   const [row] = await sql<{ since: Date | null; looks: number; found: number }[]>`
     select late_since as since, again_looks as looks, again_found as found from catalog_internal.beliefs`;
@@ -113,8 +113,8 @@ export async function readLatePrices(sql: Sql): Promise<LatePrices | null> {
 
 /**
  * Draws live SKUs at random, each with the probability `part`, to be refreshed some time in the next `minutes`.
- * `seed`: an integer; the same one draws the same SKUs. What was drawn and has not been refreshed for an hour is
- * forgotten.
+ * `seed`: an integer; the same one draws the same SKUs. Forgets SKUs that have not been refreshed an hour after they
+ * were due.
  */
 export async function drawRandomRefreshes(
   sql: Sql,
@@ -135,6 +135,6 @@ export async function drawRandomRefreshes(
     on conflict (sku) do nothing`);
 }
 
-/** SQL: a number in [0, 1) that a SKU `d` gets for a seed. */
+/** SQL: the number in [0, 1) that a SKU `d` gets for a seed. */
 const uniform = (sql: Sql, seed: number) =>
   sql`((hashtextextended(d.sku, ${seed}::bigint) & 4294967295) / 4294967296.0)::float8`;

@@ -4,34 +4,33 @@ import type { PriorLesson } from '../live/rate-prior.ts';
 import type { SecondLooks } from './late-prices.ts';
 
 /*
- * How often beliefs about prices were right. Each answered refresh tests the probability held just before it
- * (catalog.sku_trust, p_right); it is counted here, by cohort and by where the probability was.
+ * How often beliefs about prices were right. Each answered refresh tests the probability believed just before it
+ * (catalog.sku_trust, p_right). The results are counted here, by cohort and by where the probability was.
  */
 
-/** One test: `right` of `looks` things that were each believed with `probability` were so. */
+/** One test: of `looks` things that were each believed with `probability`, `right` were so. */
 export interface RefreshTest {
   readonly cohort: string;
   readonly probability: number;
   readonly looks: number;
   readonly right: number;
-  /** Since the refresh before. */
+  /** Since the previous refresh. */
   readonly minutes: number;
-  /** The refresh settled that a move had never been reported (store/catalog/audit.ts). */
+  /** The refresh proved that a move had never been reported (store/catalog/audit.ts). */
   readonly missed?: boolean;
-  /** By how much the probability depends on the prior of rates (rate-prior.ts); 0 where it does not. */
+  /** How much the probability depends on the prior of rates (rate-prior.ts); 0 if it does not. */
   readonly leverage?: number;
-  /** Answers with nothing new of what was reported of which it is known now whether they were late, and that were. */
+  /** How many answers with nothing new about a report can now be judged, and how many of them were late. */
   readonly judged?: number;
   readonly late?: number;
 }
 
 /**
- * Lower ends of the bins: tenths, the last one in three, because it is what sellers act on. catalog.calibration names
- * them.
+ * Lower ends of the bins: tenths, the last one in three, because sellers act on it. catalog.calibration names them.
  */
 export const BINS = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99] as const;
 
-/** The bin of a probability, from 0. */
+/** Returns the bin of a probability, from 0. */
 export function binOf(probability: number): number {
   return Math.max(
     0,
@@ -39,7 +38,7 @@ export function binOf(probability: number): number {
   );
 }
 
-/** Tests of one cohort and bin, summed up. */
+/** The sums over tests of one cohort and bin. */
 export interface CalibrationBin {
   readonly cohort: string;
   readonly bin: number;
@@ -55,10 +54,10 @@ export interface CalibrationBin {
 
 const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage', 'judged', 'late'] as const;
 
-/** Between two writings of the counts: each replaces some dozens of rows, and costs a round trip. */
+/** The time between two writes of the counts: each replaces some dozens of rows, and costs a round trip. */
 const WRITTEN_EVERY_MS = 10_000;
 
-/** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
+/** What one process has counted and not written yet, and loses when it dies: at most ten seconds' worth. */
 export class CalibrationCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #everyMs: number;
@@ -102,7 +101,7 @@ export class CalibrationCounts {
     else for (const each of SUMS) counts[each] += numbers[each];
   }
 
-  /** What is to be written now: all that was counted, where that is due; else nothing. */
+  /** Returns all counts if they are due to be written; otherwise nothing. */
   take(): readonly CalibrationBin[] {
     const now = this.#clock.monotonic();
     if (now - this.#writtenAt < this.#everyMs || this.#counts.size === 0) return [];
@@ -142,7 +141,7 @@ export async function storeCalibration(sql: Sql, counts: readonly CalibrationBin
       claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
 }
 
-/** What counts say of the prior of rates. Pure. */
+/** Computes what counts say about the prior of rates. Pure. */
 export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
   const lesson = { surprise: 0, leverage: 0, noise: 0 };
   for (const { looks, right, claimed, leverage } of counts) {
@@ -154,13 +153,13 @@ export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
   return lesson;
 }
 
-/** How many second looks are judged, and how many of them show that the answer before was late. Pure. */
+/** Counts the second looks that are judged, and those which show that the answer before was late. Pure. */
 export function secondLooksOf(counts: readonly CalibrationBin[]): Pick<SecondLooks, 'looks' | 'found'> {
   const sum = (of: (each: CalibrationBin) => number) => counts.reduce((n, each) => n + of(each), 0);
   return { looks: sum(({ judged }) => judged), found: sum(({ late }) => late) };
 }
 
-/** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */
+/** Deletes counts that are older than what the view catalog.calibration shows, and those of a clock that was ahead. */
 export async function pruneCalibration(sql: Sql): Promise<void> {
   await sql`
     delete from catalog_internal.calibration_hours
@@ -168,7 +167,8 @@ export async function pruneCalibration(sql: Sql): Promise<void> {
 }
 
 /**
- * A cohort's tests of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths).
+ * A cohort's tests of the last seven days, compared with what was claimed (view catalog.calibration, over all
+ * tenths).
  */
 export interface CohortCalibration {
   readonly cohort: string;
@@ -179,7 +179,7 @@ export interface CohortCalibration {
   readonly error: number;
 }
 
-/** How well p_right has held in seven days, by cohort, in order of their names. */
+/** Reads how well p_right has held in seven days, by cohort, in order of their names. */
 export async function readCalibration(sql: Sql): Promise<CohortCalibration[]> {
   return await sql<CohortCalibration[]>`
     select cohort, sum(looks)::float8 as looks, (sum(looks * right_share) / sum(looks))::float8 as "rightShare",

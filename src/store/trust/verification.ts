@@ -1,14 +1,14 @@
 import { scanning, type Sql, transaction } from '../connection/db.ts';
 
 /*
- * Whether prices are right, by asking about SKUs drawn at random: what is believed of each is kept, each is marked
- * for a refresh, which a daemon makes within its pace like any other, and the first answer since then says whether it
- * was so.
+ * Checks whether prices are right, by asking about SKUs drawn at random. What is believed of each is kept, and each
+ * is marked for a refresh, which a daemon makes within its pace like any other. The first answer after that shows
+ * whether the belief was right.
  */
 
 /**
- * Priced SKUs in scope, drawn uniformly at random, and how many they were drawn from. `seed`: an integer; the same
- * one draws the same SKUs of a catalog.
+ * Draws priced SKUs in scope uniformly at random; also returns how many they were drawn from. `seed`: an integer;
+ * the same one draws the same SKUs of a catalog.
  */
 export async function drawSample(
   sql: Sql,
@@ -30,15 +30,13 @@ export interface HeldSku {
   readonly priceSource: string | null;
   /** As in catalog.calibration. */
   readonly cohort: string;
-  /** Probability that all of its prices are right: then, and what it would have been a minute later. */
+  /** Probability that all of its prices are right: at that moment, and a minute later. */
   readonly pRight: number;
   readonly pRightSoon: number;
   readonly actionable: boolean;
   readonly doubt: string | null;
   readonly owedReason: string | null;
-  /**
-   * When the partner was last asked, in seconds since 1970, as text: exact to the microsecond. Null where it never was.
-   */
+  /** When the partner was last asked, in seconds since 1970, as text: exact to the microsecond. Null if never. */
   readonly askedAt: string | null;
   readonly ageSeconds: number;
 }
@@ -51,8 +49,8 @@ export interface MarkedSkus {
 }
 
 /**
- * Reads what is believed of SKUs, and marks them due for a refresh. Those of which it cannot be said how likely they
- * are right are left out.
+ * Reads what is believed of SKUs, and marks them due for a refresh. SKUs without a probability of being right are
+ * left out.
  */
 export async function markForVerification(sql: Sql, skus: readonly string[]): Promise<MarkedSkus> {
   return await transaction(sql, async (tx) => {
@@ -82,11 +80,10 @@ export async function markForVerification(sql: Sql, skus: readonly string[]): Pr
   });
 }
 
-/** What an answer has shown of a SKU. */
 export interface AnsweredSku {
   readonly sku: string;
   readonly answeredAt: Date;
-  /** Sizes that had a price, and have another one now or none. */
+  /** Sizes that had a price, and now have another or none. */
   readonly wrong: readonly WrongPrice[];
 }
 
@@ -97,7 +94,7 @@ export interface WrongPrice {
 }
 
 /**
- * Of SKUs that were marked, those that have been answered since. The others wait, `held` of them after a deferral or
+ * Reads which of the marked SKUs have been answered since. The others wait, `postponed` of them after a deferral or
  * an error.
  */
 export async function readVerified(
