@@ -6,7 +6,7 @@ import { failureCode, type PartnerErrorFacts, type PartnerErrorKind } from './er
 import { currentProxy, parseProxy, type HttpProxy, type ProxySource } from './proxy.ts';
 
 /**
- * What the proxy did in place of a connection; nothing of it is the partner's. The message names the proxy without
+ * What the proxy did instead of connecting; none of it is the partner's doing. The message names the proxy without
  * its login. `code` decides the kind of the PartnerError.
  */
 export class ProxyError extends Error {
@@ -27,8 +27,8 @@ export interface TunnelOptions {
 }
 
 /**
- * Asks a proxy for a connection to `authority` (host:port). Nothing but this and the login for the proxy is sent to it.
- * Out: the socket, on which the other end is the target. Throws ProxyError, or the reason of `signal`.
+ * Asks a proxy for a connection to `authority` (host:port); the proxy receives only that and its own login.
+ * Resolves to a socket with the target at its other end. Throws ProxyError, or the reason of `signal`.
  */
 export async function openTunnel(
   proxy: HttpProxy,
@@ -94,7 +94,7 @@ function silent({ shown }: HttpProxy, ms: number): ProxyError {
   return new ProxyError(`the proxy ${shown} opened no connection within ${ms} ms`, hint, 'ERR_PROXY_TIMEOUT');
 }
 
-/** The target of CONNECT for a URL or what undici takes from one. */
+/** Returns the target of CONNECT for a URL or for what undici takes from one. */
 export function authorityOf({
   hostname,
   port,
@@ -110,13 +110,13 @@ export function authorityOf({
 
 export interface ConnectorOptions extends TunnelOptions {
   readonly proxy: ProxySource;
-  /** Rejects for a host that the proxy is not to be asked for. */
+  /** Rejects if the proxy must not be asked for this host. */
   readonly check?: (hostname: string) => Promise<void>;
 }
 
 /**
- * How undici connects through a proxy: CONNECT for http too, so that no request and no answer of the partner's can be
- * mixed up with the proxy's own. TLS is with the target, by its name, as without a proxy.
+ * Connects undici through a proxy, with CONNECT for http as well, so that the partner's requests and answers cannot
+ * be confused with the proxy's own. TLS is with the target, by its name, as without a proxy.
  */
 export function tunnelConnector(options: ConnectorOptions): buildConnector.connector {
   const connectTls = buildConnector({ allowH2: false, timeout: options.timeoutMs });
@@ -141,8 +141,8 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
 const ERROR_CODE = /^[A-Z][\w/]{2,60}$/;
 
 /**
- * What to do about a connection that failed, by the code of its error; other codes have the hint of their kind.
- * `named`: where the address was taken from.
+ * Hints for a connection that failed, by the code of its error; other codes have the hint of their kind. `named` is
+ * where the address was configured or announced.
  */
 const WAYS: readonly (readonly [codes: RegExp, hint: (named: string) => string])[] = [
   [/^(?:ENOTFOUND|EAI_)/, (named) => `its host has no address here: check ${named} and DNS`],
@@ -186,13 +186,13 @@ const WAYS: readonly (readonly [codes: RegExp, hint: (named: string) => string])
 
 const BASE_URL = 'PARTNER_BASE_URL';
 
-/** The same as one text; undefined for other codes. */
+/** Returns the hint for an error's code; undefined for other codes. */
 export const hintOfCode = (code: string, named = BASE_URL): string | undefined =>
   WAYS.find(([codes]) => codes.test(code))?.[1](named);
 
 /**
- * What is said of a failed request beside its kind: the code of the error, what the proxy did, or that it went through
- * one. `proxy` null: it did not. `named`: where the address was taken from.
+ * Returns what to report about a failed request besides its kind: the code of the error, what the proxy did, or
+ * which proxy it went through. `proxy` is null for a direct connection; `named` is where the address came from.
  */
 export function factsOfWay(
   error: unknown,
