@@ -177,8 +177,8 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 }
 
 /**
- * The number of consecutive failed bulk calls from which on all replicas pause between calls. Before that, each call
- * has fewer SKUs, and other SKUs if there are any, because one of them or their number may be the reason.
+ * From this many consecutive failed bulk calls on, all replicas pause between calls. Before that, each call has
+ * fewer SKUs, and others if there are any, because one of them or their number may be the reason.
  */
 export const FAILURES_BEFORE_PAUSE = 4;
 

@@ -78,7 +78,7 @@ export const clock = internal.table(
     highWater: instant('high_water')
       .notNull()
       .default(sql`clock_timestamp()`),
-    /** Since when daemons have watched the clock without interruption and none has seen it jump. */
+    /** Since when daemons have watched it without a break and none has seen it jump. */
     steadySince: instant('steady_since')
       .notNull()
       .default(sql`clock_timestamp()`),

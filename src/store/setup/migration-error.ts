@@ -78,7 +78,7 @@ async function tagOf(query: string, folder: string): Promise<string | null> {
       if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
     }
   } catch {
-    // Without the files the migration cannot be determined, and the error already reports that they are missing.
+    // Without the files there is no telling, and the error itself says that they are missing.
   }
   return null;
 }
