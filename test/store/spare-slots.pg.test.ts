@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import type { ErrorCause, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
@@ -23,7 +23,7 @@ import {
 const store = useStore();
 
 const MINUTE = 60_000;
-const error = (because: string): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
+const error = (because: ErrorCause): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
 const deferred: SkuResult = { sku: 'A', kind: 'deferred', waitMs: 5 * MINUTE };
 
 async function pricedAnHourAgo(): Promise<void> {

@@ -18,6 +18,12 @@ export interface ProductRow extends Metadata {
   readonly product: string;
 }
 
+/**
+ * Why a SKU is in error. `reported`: it is in the answer's `errors`; `omitted`: in none of its arrays; `contradictory`:
+ * in two; `unreadable`: its record is. `call-` and the kind of a failure: a call with it and no other failed.
+ */
+export type ErrorCause = 'reported' | 'omitted' | 'contradictory' | 'unreadable' | `call-${string}`;
+
 /** The result of one asked SKU. Waits are in milliseconds from now. */
 export type SkuResult =
   | {
@@ -45,11 +51,8 @@ export type SkuResult =
        * errors.
        */
       readonly blame?: 'alone' | 'general' | 'class';
-      /**
-       * Why. `reported`: it is in the answer's `errors`; `omitted`: in none of its arrays; `contradictory`: in two;
-       * `unreadable`: its record is. `call-` and the kind of a failure: a call with it and no other failed.
-       */
-      readonly because?: string;
+      /** Absent: unknown. */
+      readonly because?: ErrorCause;
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */

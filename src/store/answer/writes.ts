@@ -6,7 +6,7 @@ import type { Doubt } from './doubts.ts';
 import type { AnswerEffects } from './effects.ts';
 import type { SkuJudgement } from './judgements.ts';
 import type { Oddity } from './plausibility.ts';
-import type { DoubtedSku, SkuResult, AnswerLearning, NextRefresh } from './types.ts';
+import type { AnswerLearning, DoubtedSku, ErrorCause, NextRefresh, SkuResult } from './types.ts';
 
 /** Writes what an answer says about prices that the mirror does not hold. */
 export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: Date): Promise<void> {
@@ -239,7 +239,7 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
 }
 
 /** Errors of a SKU that was answered: it is unknown what the answer says, except that the mirror does not hold it. */
-const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
+const CONTRADICTING: ErrorCause[] = ['unreadable', 'contradictory'];
 
 /**
  * Deferred and erring SKUs stay due and wait. A mark that has come in the meantime counts as one that comes now
@@ -279,13 +279,13 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       last_error = case when h.deferred and own.deferrals > 0 then null else h.because end,
       largest_call = case when h.blame = 'alone' then 1 end,
       due_at = case when d.outside_due_at is not null then d.due_at
-        when h.because = any(${CONTRADICTING as string[]}) then least(d.due_at, clock_timestamp())
+        when h.because = any(${CONTRADICTING}) then least(d.due_at, clock_timestamp())
         when h.deferred then least(d.due_at, clock_timestamp() + make_interval(secs => h.wait)) else d.due_at end,
       -- Back in scope it is due at once.
-      outside_due_at = case when d.outside_due_at is not null and h.because = any(${CONTRADICTING as string[]})
+      outside_due_at = case when d.outside_due_at is not null and h.because = any(${CONTRADICTING})
         then least(d.outside_due_at, clock_timestamp()) else d.outside_due_at end,
       -- While due for these, a price is judged by its probability (view catalog.sku_trust).
-      reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING as string[]})
+      reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING})
         and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,
       lane = case when h.deferred and own.deferrals = 0 and (h.because is null or d.deferrals < ${constant(tx, MOST_UNCOUNTED)})
           or h.blame in ('general', 'class') or d.lane = 0 then d.lane
