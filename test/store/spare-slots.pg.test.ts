@@ -51,7 +51,7 @@ async function trustOfA() {
 }
 
 describe('an answer that is not the price of before, and that nobody can read', () => {
-  test.each(['unreadable', 'contradictory'])('makes its SKU due: %s', async (because) => {
+  test.each(['unreadable', 'contradictory'] as const)('makes its SKU due: %s', async (because) => {
     await pricedAnHourAgo();
     expect(await trustOfA()).toMatchObject({ doubt: null, actionable: true });
     await inSpareSlot(error(because));
@@ -87,7 +87,7 @@ test('a deferral has its SKU asked again after the wait, and not when its sweep 
   expect(row?.heldFor).toBeCloseTo((5 * MINUTE) / HOUR, 2);
 });
 
-test.each(['reported', 'omitted'])(
+test.each(['reported', 'omitted'] as const)(
   'an error that says nothing leaves spare slots their SKU: %s',
   async (because) => {
     await pricedAnHourAgo();
