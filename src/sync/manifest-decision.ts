@@ -78,7 +78,10 @@ export interface DownloadedManifest {
   /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null where unknown. */
   readonly live: number;
   readonly livePricedSkuCount: number | null;
-  /** Runs in a row that failed before this one, for whatever reason, and why a manifest was last refused. */
+  /**
+   * Runs in a row that failed before this one, for whatever reason but that the partner refused to be asked, and why a
+   * manifest was last refused.
+   */
   readonly failures: number;
   readonly lastRefusal: string | null;
   /** A cache has kept the file since before its snapshot was built; null or absent: none has. */

@@ -20,8 +20,9 @@ export const tasks = internal.table('tasks', {
 });
 
 /**
- * How many of a task's failures were refusals, of `reprice` rejections; no row: none. Each kind waits by how often it
- * came itself. Not with the task, whose row sellers' transactions read: a column that comes later would wait for these.
+ * How many of a task's failures were refusals, of `reprice` rejections; no row: none; more than there are failures:
+ * what was counted before these. Each kind waits by how often it came itself. Not with the task, whose row sellers'
+ * transactions read: a column that comes later would wait for these.
  */
 export const refusedTasks = internal.table('refused_tasks', {
   task: key().primaryKey(),
