@@ -140,55 +140,47 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
 
 const ERROR_CODE = /^[A-Z][\w/]{2,60}$/;
 
-/**
- * Hints for a connection that failed, by the code of its error; other codes have the hint of their kind. `named` is
- * where the address was configured or announced.
- */
-const WAYS: readonly (readonly [codes: RegExp, hint: (named: string) => string])[] = [
-  [/^(?:ENOTFOUND|EAI_)/, (named) => `its host has no address here: check ${named} and DNS`],
+const BASE_URL = 'PARTNER_BASE_URL';
+
+/** Hints for a connection that failed, by the code of its error; other codes have the hint of their kind. */
+const WAYS: readonly (readonly [codes: RegExp, hint: string])[] = [
+  [/^(?:ENOTFOUND|EAI_)/, `its host has no address here: check ${BASE_URL} and DNS`],
   [
     /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/,
-    (named) => `nothing answers at its address: check ${named} and the network`,
+    `nothing answers at its address: check ${BASE_URL} and the network`,
   ],
   [
     /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/,
-    () =>
-      'its certificate is not valid at this time: check the clock of this host; if that is right, ' +
+    'its certificate is not valid at this time: check the clock of this host; if that is right, ' +
       'whoever runs what answers has to renew it',
   ],
   [
     /ALTNAME|HOSTNAME/,
-    (named) =>
-      `its certificate is of another host: check ${named}, and whether a gateway answers in its place`,
+    `its certificate is of another host: check ${BASE_URL}, and whether a gateway answers in its place`,
   ],
   [
     /^ERR_SSL.*_ALERT_/,
-    (named) =>
-      `what answers has refused TLS, as for its version or because it asks clients for a certificate: check ${named}; ` +
+    `what answers has refused TLS, as for its version or because it asks clients for a certificate: check ${BASE_URL}; ` +
       'tell whoever runs it the code',
   ],
   [
     /CERT|SIGNATURE|ISSUER|SIGNED/,
-    (named) =>
-      `its certificate is not trusted: check ${named}, or add the certificate authority to NODE_EXTRA_CA_CERTS`,
+    `its certificate is not trusted: check ${BASE_URL}, or add the certificate authority to NODE_EXTRA_CA_CERTS`,
   ],
   [
     /^(?:HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW|ERR_ASSERTION|UND_ERR_RES_|UND_ERR_INFO|EPROTO|ERR_SSL)/,
-    (named) =>
-      `what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at ${named}; ` +
+    `what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at ${BASE_URL}; ` +
       'tell whoever runs it the code',
   ],
   [
     /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/,
-    () => 'the connection was cut before the answer was complete: it is retried',
+    'the connection was cut before the answer was complete: it is retried',
   ],
 ];
 
-const BASE_URL = 'PARTNER_BASE_URL';
-
-/** Returns the hint for an error's code; undefined for other codes. */
+/** Returns the hint for an error's code; undefined for other codes. `named` is where the address came from. */
 export const hintOfCode = (code: string, named = BASE_URL): string | undefined =>
-  WAYS.find(([codes]) => codes.test(code))?.[1](named);
+  WAYS.find(([codes]) => codes.test(code))?.[1].replace(BASE_URL, named);
 
 /**
  * Returns what to report about a failed request besides its kind: the code of the error, what the proxy did, or

@@ -54,7 +54,7 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
       where task = 'reprice' and failures = ${failures}
         -- The ledger first, as whoever refreshes SKUs locks it before this row.
         and (select count(*) from released) >= 0
-      returning task
+      returning task, failures
     )
     ${countingRefusals(sql, isRejection)}`;
 }
@@ -181,8 +181,7 @@ export async function storeLesson(
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
     halved as (${halvingSuspects(sql, cleared)}),
-    noted as (${notingCall(sql, failures > 0)} returning task, failures),
-    forgotten as (delete from catalog_internal.refused_tasks r using noted n where r.task = n.task and n.failures = 0)
+    noted as (${notingCall(sql, failures > 0)})
     select exists (select from turned) as turned,
       case when ${is((call?.snapshotDeferred ?? 0) > 0)} then (${deferralsSince(sql, call)}) end as deferrals,
       step <> ${ceilingStep}::int or ${is(ceiling !== null)} and not exists (select from limited) as "ceilingMoved",

@@ -139,14 +139,10 @@ async function bringManifestForward(tx: Tx, token: string): Promise<void> {
  */
 export async function noteChainRestored(sql: Sql, manifestMs: number): Promise<void> {
   await sql`
-    with restored as (
-      update catalog_internal.tasks t set failures = 0,
-        next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
-      from catalog_internal.sync s
-      where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null
-        -- Else it was requested during that run.
-        and t.next_at > t.finished_at and s.chain_broken_at is null
-      returning task
-    )
-    delete from catalog_internal.refused_tasks where task in (select task from restored)`;
+    update catalog_internal.tasks t set failures = 0,
+      next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
+    from catalog_internal.sync s
+    where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null
+      -- Else it was requested during that run.
+      and t.next_at > t.finished_at and s.chain_broken_at is null`;
 }

@@ -20,8 +20,9 @@ export const tasks = internal.table('tasks', {
 });
 
 /**
- * How many of a task's failures were refusals, or for `reprice` rejections; no row: none. Each kind waits by its own
- * count. A table of its own, because sellers' transactions read the task's row: a new column would wait for these.
+ * How many of a task's failures were refusals, or for `reprice` rejections; no row: none. The excess over the failures
+ * is from before the last success. Each kind waits by its own count. A table of its own, because sellers' transactions
+ * read the task's row: a new column would wait for these.
  */
 export const refusedTasks = internal.table('refused_tasks', {
   task: key().primaryKey(),
