@@ -26,7 +26,7 @@ describe('the connection that makes room', () => {
     expect(crowdedOut(held, ROOM)).toBe(held[2]);
   });
 
-  test('while few have sent no request, is one that does not read its answer, then one that waits for its answer', () => {
+  test('is one that does not read its answer, or else one that waits for it, while few have sent no request', () => {
     const held = [computed(), unread(), ...many(5, computed()), unread(), asking()];
     expect(crowdedOut(held, ROOM)).toBe(held[1]);
     const busy = [...many(6, computed()), ...many(3, asking())];

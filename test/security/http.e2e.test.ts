@@ -54,7 +54,7 @@ async function unharmed(work: () => Promise<void>): Promise<void> {
   for (const path of ['/livez', '/readyz', '/metrics']) expect((await daemon.get(path)).status).toBe(200);
 }
 
-test('thousands of malformed requests are each answered or closed, and nothing else happens', async () => {
+test('thousands of fuzzed requests are each answered or closed, and nothing else happens', async () => {
   console.log(`SEED=${SEED}`);
   const random = randomFrom(SEED);
   const statuses = new Map<number | 'closed', number>();

@@ -93,7 +93,7 @@ test('a seller who keeps the watchlist locked blocks nothing, and is named by th
   });
 });
 
-test('a session that keeps a ledger table locked is named by readyz, although nothing can be read, and by a start', async () => {
+test('a session that keeps a ledger table locked is named by readyz, which can read nothing, and by a start', async () => {
   await using stack = await createStack({ sandbox: { skus: 5 } });
   const daemon = await stack.start();
   await stack.caughtUp();
