@@ -5,7 +5,7 @@ import { createStack } from '../support/stack.ts';
 const LIVE = 8;
 const OTHERS = 40;
 
-test('promises of seconds are kept during a large fill and after a restart; a back-off is reported as their cause', async () => {
+test('promises of seconds are kept in a large fill and after a restart; a back-off breaks them and is named', async () => {
   await using stack = await createStack({
     sandbox: { skus: 6000, liveShare: 0.02, ghostShare: 0, seed: 2101 },
     env: {

@@ -73,7 +73,7 @@ describe('a mirror behind a proxy', () => {
     expect(findings({ heads: proxy.heads }, [partnerSecret])).toEqual([]);
   });
 
-  test('treats a proxy that refuses everything as an outage, without a back-off; doctor and the log quote its answer', async () => {
+  test('treats a refusing proxy as an outage, without a back-off; doctor and the log quote its answer', async () => {
     await using daemon = startProgram(['run'], { ...env, http_proxy: proxy.url.replace('ann', 'bob') });
     const failed = await daemon.until('manifest.failed');
     expect(failed).toMatchObject({ because: 'network' });

@@ -109,7 +109,7 @@ describe('a bulk answer that does not add up', () => {
   );
 });
 
-test('price history has no row for a first observation, no old price for a new size, no new price for a removed one', async () => {
+test('price history: no row at first, no old price for a new size, no new price for a removed size', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 43 } });
   const { world } = stack.sandbox;
   await stack.start();
@@ -135,7 +135,7 @@ test('price history has no row for a first observation, no old price for a new s
   );
 });
 
-test('a corrected size_type is found by the metadata schedule: history, log and views show it beside the same prices', async () => {
+test('a corrected size_type is found on the metadata schedule, and changes history and meaning, not prices', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 44 } });
   const { world } = stack.sandbox;
   await stack.start();
