@@ -89,7 +89,7 @@ describe.concurrent('the clock of Postgres', () => {
     ['8 days', 8 * DAY],
     ['an hour', HOUR],
   ])(
-    'may be ahead by %s for some seconds: work goes on after the correction, and no price looks fresh because of it',
+    'may be ahead by %s for some seconds: work goes on afterwards, and no price looks fresh because of it',
     async (_, seconds) => {
       await using stack = await working();
       const { app, sql } = stack;
