@@ -65,7 +65,7 @@ class Consumer {
   crash: Crash | null = null;
   told = 0;
   readonly copy = new Map<string, number>();
-  /** Prices that came as changes. Each price exists once. */
+  /** Prices that came as changes (each exists once), and the position after which they started. */
   readonly seen = new Set<number>();
   #from: bigint | null;
   readonly #of: Servers;
@@ -215,7 +215,7 @@ async function play(drawn: History): Promise<void> {
   expect(consumer.told).toBeLessThanOrEqual(servers.losses);
 }
 
-test('whatever servers follow each other at its address, a consumer gets each change in order or is told of a loss', async () => {
+test('whatever servers its address points to, a consumer gets each change in order or is told of a loss', async () => {
   // Many at once, since each mostly waits.
   const many = fc.array(history, { minLength: 25, maxLength: 25 });
   await fc.assert(
