@@ -7,7 +7,7 @@ import { createStack } from '../support/stack.ts';
 import { askedSince, logged, metric, readyz } from './harness.ts';
 
 describe('Deferred.', () => {
-  test('Deferred. A waiting SKU counts only in deferred_skus until its time has come, and no report shortens the wait', async () => {
+  test('Deferred. A waiting SKU counts only in deferred_skus until its time; no report shortens the wait', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 501, liveShare: 0.3, liveBudget: 1, ghostShare: 0 },
       env: { DEFERRED_INTERVAL: '1h' },

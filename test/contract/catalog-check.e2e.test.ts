@@ -50,7 +50,7 @@ function withhold({ sandbox: { faults } }: Stack): () => void {
 }
 
 describe('the manifest route against the delta', () => {
-  test('A delta that stands still makes the catalog stale until the manifest, downloaded instead, makes it healthy again', async () => {
+  test('A delta that stands still makes the catalog stale until a downloaded manifest makes it healthy again', async () => {
     await using stack = await createStack({ sandbox: sandbox(1801) });
     const { sql } = stack;
     const { faults, world } = stack.sandbox;

@@ -8,7 +8,7 @@ import { backends, createStack } from '../support/stack.ts';
 import { metric, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {
-  test('`run --once --timeout D` exits 75 and names what is due, including deferred SKUs but not later live refreshes', async () => {
+  test('`run --once --timeout D` exits 75 and names what is due: deferred SKUs, but not later refreshes', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 1201, liveShare: 0.1, liveBudget: 0, ghostShare: 0 },
     });

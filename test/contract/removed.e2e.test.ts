@@ -148,7 +148,7 @@ describe('SKUs nobody lists.', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('SKUs nobody lists. Their moves are seen as soon as live ones, and their prices are not actionable for longer', async () => {
+  test('SKUs nobody lists. Their moves are seen as soon as live ones; their prices are not actionable for longer', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 407, liveShare: 0 },
       env: { LIVE_INTERVAL: '2s' },

@@ -45,7 +45,7 @@ describe('Retries.', () => {
     expect(seconds).toEqual([60, 120, 150, 150]);
   });
 
-  test('Retries. SKUs of failed bulk calls stay due; from the fourth failure on, calls wait ERROR_INTERVAL, doubling', async () => {
+  test('Retries. SKUs of failed bulk calls stay due; from the fourth failure on, calls pause, doubling', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 903, liveShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
