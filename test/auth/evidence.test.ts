@@ -10,7 +10,7 @@ const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MIN
 const SINCE = Date.parse('2026-11-21T10:00:00Z');
 const FORBIDDEN = 'throttled-or-forbidden';
 
-/** An account that was refused `refusals` times, once a minute. */
+/** Returns an account that was refused `refusals` times, once a minute. */
 function refused(facts: Partial<PaceState> = {}): PaceState {
   const refusals = facts.refusals ?? 1;
   return {
@@ -28,13 +28,13 @@ function refused(facts: Partial<PaceState> = {}): PaceState {
 
 const said = (facts: Partial<PaceState>) => explainRefusal(LIMITS, refused(facts));
 
-describe('what is said of a refusal', () => {
-  test('is nothing while requests are let through', () => {
+describe('the explanation of a refusal', () => {
+  test('is empty while requests are let through', () => {
     expect(refusalOf(LIMITS, initialPace(LIMITS, SINCE))).toBeNull();
     expect(explainRefusal(LIMITS, initialPace(LIMITS, SINCE))).toBeNull();
   });
 
-  test('begins with what is known: the answer, since when, how often', () => {
+  test('starts with what is known: the answer, since when, and how often', () => {
     const since = 'since 2026-11-21T10:00:00.000Z';
     expect(said({})).toContain(`throttled or refused; a 403 ${since}; `);
     expect(said({ refusals: 2 })).toContain(`a 403 ${since}, 2 times in a row`);
@@ -65,11 +65,11 @@ describe('what is said of a refusal', () => {
       { refusals: 3, refusedAt: SINCE + MINUTE + 499 },
       'the rate limit is suspected',
     ],
-  ])('then what is suspected: %s', (_name, facts, text) => {
+  ])('then says what is suspected: %s', (_name, facts, text) => {
     expect(said(facts)).toContain(text);
   });
 
-  test('is plain for an account that is not configured: the partner itself says so', () => {
+  test('is definite for an account that is not configured, because the partner itself says so', () => {
     expect(said({ refusal: 'account-not-configured', refusals: 5 })).toBe('supplier account not configured');
   });
 
@@ -108,7 +108,7 @@ const anyHistory = array(
   { maxLength: 60, size: 'max' },
 );
 
-test('after any history, the credential is suspected only where three refusals or more, a whole window apart, had no success between', () => {
+test('the credential is suspected only after three refusals over a whole window without a success', () => {
   let suspected = 0;
   assert(
     property(anyLimits, anyHistory, (limits, history) => {
@@ -122,8 +122,8 @@ test('after any history, the credential is suspected only where three refusals o
         expect(refusal.times).toBeGreaterThanOrEqual(3);
         const from = refusal.since.getTime();
         expect(account.now - from).toBeGreaterThanOrEqual(limits.windowMs);
-        // Only half-open requests since the first refusal: at most one for each back-off, or sixth of it where one
-        // said nothing.
+        // Only half-open requests since the first refusal: at most one per back-off, or per sixth of it if one had
+        // no result.
         const sends = account.sends.filter((at) => at > from).length;
         expect(sends).toBeLessThanOrEqual(1 + ((account.now - from) * 6) / limits.backoffMs);
       }

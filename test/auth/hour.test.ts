@@ -7,7 +7,7 @@ import { Account } from '../pace/account.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** How often the mirror looks whether it may send, once it is time to. */
+/** How often the mirror checks whether it may send, once it is time to. */
 const STEP = 50;
 /** The defaults: 200 requests a minute for the account, 60 % of them for the mirror. */
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
@@ -16,23 +16,23 @@ const FORBIDDEN = 'throttled-or-forbidden';
 interface Weather {
   /** Whether the secret is right `at` ms after the beginning. */
   readonly secretRight: (at: number) => boolean;
-  /** Requests that the account's other users send in the second that begins at `at`. */
+  /** Requests that the account's other users send in the second that starts at `at`. */
   readonly others: (at: number) => number;
 }
 
 interface Seen {
-  /** Own sends, ms after the beginning. */
+  /** Own sends, in ms after the beginning. */
   readonly sends: number[];
-  /** Moments at which a log line `pace.silenced` is written. */
+  /** When a log line `pace.silenced` is written. */
   readonly backedOff: number[];
-  /** Moments at which requests went again. */
+  /** When requests resumed. */
   readonly resumed: number[];
   readonly suspected: Set<Suspicion>;
   /** The refusals at the end, or null. */
   readonly end: ReturnType<typeof refusalOf>;
 }
 
-/** A mirror that always has something to ask, beside others on one account, for `ms` on a clock of its own. */
+/** Simulates a mirror that always has something to ask, beside others on one account, for `ms` on its own clock. */
 function live(weather: Weather, ms: number): Seen {
   const account = new Account(LIMITS);
   const begin = account.now;
@@ -69,7 +69,7 @@ const always = () => true;
 describe('an hour with a wrong secret', () => {
   const wrong = (from: number, to: number) => (at: number) => at < from || at >= to;
 
-  test('from the start is eleven half-open requests and as many log lines, ever further apart, ten minutes at most', () => {
+  test('from the start takes eleven half-open requests and log lines, with growing gaps of at most ten minutes', () => {
     const { sends, backedOff, suspected, end } = live({ secretRight: () => false, others: quiet }, HOUR);
     expect(sends.map((at) => Math.round(at / MINUTE))).toEqual([0, 1, 2, 3, 5, 9, 17, 27, 37, 47, 57]);
     expect(backedOff).toHaveLength(sends.length);
@@ -77,7 +77,7 @@ describe('an hour with a wrong secret', () => {
     expect(end).toMatchObject({ times: 11, ownRequests: 1, ownMost: 120, outcome: FORBIDDEN });
   });
 
-  test('that begins at full speed: the rate is suspected first, the credential from the third refusal on', () => {
+  test('that begins at full speed makes the rate suspect first, and the credential from the third refusal on', () => {
     const { sends, suspected, backedOff } = live(
       { secretRight: wrong(HOUR, 2 * HOUR), others: quiet },
       2 * HOUR,
@@ -87,7 +87,7 @@ describe('an hour with a wrong secret', () => {
     expect([...suspected]).toEqual(['rate', 'credential']);
   });
 
-  test('ends by itself within the longest back-off once the secret is right, and full speed comes back', () => {
+  test('ends within the longest back-off once the secret is right, and full speed returns', () => {
     for (const end of [62, 70, 85, 119].map((minutes) => minutes * MINUTE)) {
       const seen = live({ secretRight: wrong(HOUR, end), others: quiet }, end + HOUR);
       const [resumed] = seen.resumed;
@@ -101,7 +101,7 @@ describe('an hour with a wrong secret', () => {
 });
 
 describe('other users of the account who are too fast', () => {
-  test('now and then, for an hour: the credential is never suspected, and sending goes on', () => {
+  test('now and then, for an hour, never make the credential suspect, and requests continue', () => {
     // 250 requests in 25 seconds, every seven minutes.
     const others = (at: number) => (at % (7 * MINUTE) < 25 * SECOND ? 10 : 0);
     const { backedOff, suspected, resumed, sends } = live({ secretRight: always, others }, HOUR);
@@ -112,14 +112,14 @@ describe('other users of the account who are too fast', () => {
     expect(sends.length).toBeGreaterThan(15 * 60);
   });
 
-  test('half of the time, by more than the limit: two refusals in a row, and still no word of the credential', () => {
+  test('half of the time do not make the credential suspect', () => {
     const others = (at: number) => (at % (4 * MINUTE) < 2 * MINUTE ? 4 : 0);
     const { suspected, backedOff } = live({ secretRight: always, others }, HOUR);
     expect(backedOff.length).toBeGreaterThan(10);
     expect(suspected).not.toContain('credential');
   });
 
-  test('all the time: nothing tells it from a wrong secret; both are named, and it ends when they stop', () => {
+  test('all the time make the credential suspect as well, until they stop', () => {
     const others = (at: number) => (at < HOUR ? 5 : 0);
     const seen = live({ secretRight: always, others }, HOUR + 15 * MINUTE);
     expect(seen.suspected).toContain('credential');

@@ -12,16 +12,14 @@ import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { seen } from './views.ts';
 
-// Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
+// Daemons in this process, which mostly wait. Each holds several dozen of the server's 500 connections.
 vi.setConfig({ maxConcurrency: 5 });
 
 const OLD = 'old-secret-6f1d';
 const NEW = 'new-secret-93ab';
 const OVERLAP_MS = 300_000;
 
-/**
- * A daemon at work on a filled mirror, with its secret in a file, and the partner's clock, which tests may put forward.
- */
+/** A daemon at work on a filled mirror, with its secret in a file, and the partner's clock, which tests can advance. */
 interface Scene extends AsyncDisposable {
   readonly stack: Stack;
   readonly folder: string;
@@ -29,9 +27,9 @@ interface Scene extends AsyncDisposable {
   readonly app: App;
   /** The partner learns the new secret; both authenticate for five minutes. */
   readonly rotate: () => void;
-  /** The five minutes pass. */
+  /** Ends the five minutes. */
   readonly overlapEnds: () => void;
-  /** Statuses of the API requests since the scene began. */
+  /** Returns the statuses of the API requests since the scene began. */
   readonly statuses: () => number[];
 }
 
@@ -77,7 +75,7 @@ async function scene(
   };
 }
 
-/** How the file comes to hold the new secret. `before` the old one ends, and `after` its first refusal. */
+/** How the file gets the new secret: `before` the old one expires, and `after` its first refusal. */
 interface Way {
   readonly name: string;
   readonly write?: (file: string) => void;
@@ -85,7 +83,10 @@ interface Way {
   readonly after?: (scene: Scene) => void;
 }
 
-/** As Kubernetes mounts a secret: the file is a link through `..data`, a link to the present version's folder. */
+/**
+ * Mounts a secret like Kubernetes: the file is a link through `..data`, which links to the present version's
+ * folder.
+ */
 function mounted(file: string, version: string, secret: string): void {
   const folder = join(file, '..');
   mkdirSync(join(folder, version));
@@ -140,7 +141,7 @@ const WAYS: readonly Way[] = [
   { name: 'not written before the old one has ended', after: ({ file }) => writeFileSync(file, NEW) },
 ];
 
-/** The daemon works, all its requests are let through, and nothing is degraded. */
+/** Checks that the daemon works, all its requests are let through, and nothing is degraded. */
 async function expectAtWork(expect: ExpectStatic, { stack, app, statuses }: Scene): Promise<void> {
   const from = statuses().length;
   await stack.everythingDue();
@@ -154,12 +155,12 @@ function expectNoSecretIn(expect: ExpectStatic, { stack }: Scene): void {
   for (const secret of [OLD, NEW, NEW.slice(0, 9)]) expect(text).not.toContain(secret);
 }
 
-/** Requests that may be under way at once: bulk calls, a delta, and two of the manifest route. */
+/** How many requests may be in flight at once: bulk calls, a delta, and two of the manifest route. */
 const UNDER_WAY = MAX_UNDER_WAY + 3;
 
 describe.concurrent('a secret that is rotated in its file,', () => {
   WAYS.forEach((way, i) => {
-    test(`${way.name}: no request fails in the overlap, one back-off follows, and the first request after it has the new one`, async ({
+    test(`${way.name}: no failure in the overlap, then one back-off, and then the new secret works`, async ({
       expect,
       onTestFinished,
     }) => {
@@ -190,7 +191,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     });
   });
 
-  test('while requests are under way: all of them are refused, and that is one refusal', async ({
+  test('while requests are in flight: all of them are refused, which counts as one refusal', async ({
     expect,
     onTestFinished,
   }) => {
@@ -215,7 +216,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     expect(statuses().slice(refused)).not.toContain(403);
   });
 
-  test('before the partner knows the new one: a daemon at work goes on with the old, one that starts waits for it', async ({
+  test('before the partner knows the new one: a running daemon keeps the old one, a new daemon waits for it', async ({
     expect,
     onTestFinished,
   }) => {
@@ -238,7 +239,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     expect(logged(stack, 'pace.silenced')).toHaveLength(1);
   });
 
-  test('half written for longer than a back-off: refused once more, and then it goes on', async ({
+  test('half written for longer than a back-off: is refused once more, and then works', async ({
     expect,
     onTestFinished,
   }) => {
@@ -259,7 +260,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     expectNoSecretIn(expect, now);
   });
 
-  test('beside a second daemon with the same file: one back-off for both', async ({
+  test('beside a second daemon with the same file: costs one back-off for both', async ({
     expect,
     onTestFinished,
   }) => {
@@ -273,7 +274,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     await nextLog(stack, 'pace.silenced', 0);
     await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
-    // Each of them works once the other has stopped, so both have sent with the new secret.
+    // Each of them works after the other has stopped, so both have sent with the new secret.
     await expectAtWork(expect, now);
     await now.app.stop();
     await expectAtWork(expect, { ...now, app: other });

@@ -11,10 +11,10 @@ import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
 
-// Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
+// Daemons in this process, which mostly wait. Each holds several dozen of the server's 500 connections.
 vi.setConfig({ maxConcurrency: 7 });
 
-/** A daemon at work on a filled mirror, its api_key in a file, and the partner's clock, which tests may put forward. */
+/** A daemon at work on a filled mirror, its api_key in a file, and the partner's clock, which tests can advance. */
 interface Scene {
   readonly stack: Stack;
   readonly app: App;
@@ -24,14 +24,14 @@ interface Scene {
 
 interface Row {
   readonly name: string;
-  /** Brings the condition about; resolves with the daemon that meets it. */
+  /** Causes the condition; returns the daemon that meets it. */
   failure(scene: Scene): App | Promise<App>;
   heal(scene: Scene): unknown;
   readonly outcome: string;
-  /** What every view names as known. */
+  /** What every view states as known. */
   readonly known: string;
   readonly suspected: string;
-  /** How the suspicion reads. */
+  /** The text of the suspicion. */
   readonly guess: string;
 }
 
@@ -104,7 +104,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'rate limit exceeded, by requests of its own',
     async failure({ stack: { sql, sandbox }, app }) {
-      // As after an hour at full speed.
+      // As if it had run at full speed for an hour.
       await sql`update catalog_internal.pace set raised_at = now() - interval '1 hour'`;
       await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 600)`;
       await outsideTraffic(sandbox, 120);
@@ -171,7 +171,7 @@ async function expectHealthy(expect: ExpectStatic, stack: Stack, app: App): Prom
 
 describe.concurrent('Partner rules 5.5:', () => {
   for (const row of ROWS) {
-    test(`${row.name}: one request, one back-off, told in every view, and over by one half-open request`, async ({
+    test(`${row.name}: costs one back-off, is explained in every view, and ends with one half-open request`, async ({
       expect,
       onTestFinished,
     }) => {
@@ -201,8 +201,7 @@ describe.concurrent('Partner rules 5.5:', () => {
       await everythingToDo(stack);
       expect(line).toMatchObject({ level: 'warn', outcome: row.outcome, episodes: 1 });
       expect(line['msg']).toContain(row.known);
-      // One, or a few where others were under way when it was refused; all of them have been answered, and seen so
-      // here.
+      // One, or a few if others were in flight when it was refused. All of them are answered and counted here.
       let requests = 0;
       await eventually(async () => {
         const refused = (await samples(app))('partner_requests_total', `outcome="${row.outcome}"`);

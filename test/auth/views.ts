@@ -7,7 +7,7 @@ import { screen } from '../../src/status/screen.ts';
 import { readyz } from '../contract/harness.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
-/** What `sync_status` says of refusals. */
+/** What `sync_status` says about refusals. */
 export interface SqlView {
   readonly refusal: string | null;
   readonly refused_since: Date | null;
@@ -21,7 +21,7 @@ export async function sqlView({ sql }: Stack): Promise<SqlView> {
   return row;
 }
 
-/** What `status --json` says of refusals. */
+/** What `status --json` says about refusals. */
 export interface Refused {
   readonly outcome: string;
   readonly times: number;
@@ -30,7 +30,7 @@ export interface Refused {
   readonly suspected: string;
 }
 
-/** What the two forms of `status` print. */
+/** Returns what the two forms of `status` print. */
 async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
   const { status, health, now } = await readStatusOf(
     sql,
@@ -43,7 +43,8 @@ async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unkn
 }
 
 /**
- * Every place where one can look, at about the same moment: the last degraded reason, the pace line of the screen, …
+ * Reads every place that reports refusals at about the same moment: the degraded reasons, the pace line of the
+ * screen, …
  */
 export async function views(stack: Stack, app: App) {
   const [health, status, sql] = await Promise.all([readyz(app), statusOf(stack), sqlView(stack)]);
@@ -58,7 +59,7 @@ export async function views(stack: Stack, app: App) {
   };
 }
 
-/** Samples of GET /metrics by name, the labels dropped and their series added up. */
+/** Returns samples of GET /metrics by name, summed over their labels. */
 export async function samples(app: App): Promise<(name: string, label?: string) => number | undefined> {
   const text = await (await fetch(`http://127.0.0.1:${app.httpPort}/metrics`)).text();
   return (name, label = '') => {
@@ -70,12 +71,12 @@ export async function samples(app: App): Promise<(name: string, label?: string) 
   };
 }
 
-/** Log lines that an operator sees by default. */
+/** Returns the log lines that an operator sees by default. */
 export function seen(lines: readonly LogLine[]): LogLine[] {
   return lines.filter(({ level }) => level !== 'debug' && level !== 'trace');
 }
 
-/** The account's other services: `count` requests with the right credential, at once. */
+/** Sends `count` requests at once with the right credential, like other services of the account. */
 export async function outsideTraffic({ url, apiKey, secret }: Sandbox, count: number): Promise<void> {
   const authorization = `Basic ${Buffer.from(`${apiKey}:${secret}`).toString('base64')}`;
   await Promise.all(

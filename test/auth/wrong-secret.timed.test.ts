@@ -11,12 +11,12 @@ import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type LogLine, type Stack } from '../support/stack.ts';
 import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
 
-// Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
+// Daemons in this process, which mostly wait. Each holds several dozen of the server's 500 connections.
 vi.setConfig({ maxConcurrency: 5 });
 
 const SUSPECTED = 'the credential is suspected, or other traffic constantly fills the limit';
 const timeOf = ({ time }: LogLine): number => Date.parse(String(time));
-/** Repeats a check until it holds, with something to do for everyone meanwhile. */
+/** Repeats a check until it holds, with everything due meanwhile. */
 async function atWork(stack: Stack, check: () => Promise<void> | void): Promise<void> {
   const look = async () => {
     await stack.everythingDue();
@@ -28,7 +28,7 @@ async function atWork(stack: Stack, check: () => Promise<void> | void): Promise<
 const refusedRequests = ({ sandbox }: Stack) => sandbox.requests.filter(({ status }) => status === 403);
 
 describe.concurrent('a wrong secret', () => {
-  test('for as long as sixty back-offs: few half-open requests, few lines, told for what it is, and over by itself', async ({
+  test('for sixty back-offs: few half-open requests and lines, correctly explained, and recovery by itself', async ({
     expect,
   }) => {
     const backoffMs = 100;
@@ -52,12 +52,12 @@ describe.concurrent('a wrong secret', () => {
       expect(sandbox.counts() - asked).toBeGreaterThanOrEqual(4);
     });
 
-    // As many as in an hour of the usual back-off (hour.test.ts), or fewer: somebody has to look, twice a second.
+    // As many as in an hour of the usual back-off (hour.test.ts), or fewer: the daemon only tries twice a second.
     const probes = sandbox.counts() - asked;
     expect(probes).toBeGreaterThanOrEqual(4);
     expect(probes).toBeLessThanOrEqual(7 + Math.ceil((Date.now() - timeOf(first)) / (10 * backoffMs)));
     expect(sandbox.requests.slice(-probes).map(({ status }) => status)).not.toContain(200);
-    // A line for the back-off, and one for the task whose request was the half-open request.
+    // A line for the back-off, and one for the task that sent the half-open request.
     expect(seen(stack.logs.slice(lines)).length).toBeLessThanOrEqual(2 * probes + 1);
     const said = logged(stack, 'pace.silenced').map(({ msg }) => String(msg));
     expect(said[0]).toContain('other traffic is heavy or the credential is wrong');
@@ -79,7 +79,7 @@ describe.concurrent('a wrong secret', () => {
     sandbox.rotateSecret(right);
     const healedAt = Date.now();
     const resumed = await nextLog(stack, 'pace.resumed', lines);
-    // The longest back-off, and then somebody has to look; the rest is for a busy machine.
+    // The longest back-off, and then a daemon must try; the rest is for a busy machine.
     expect(timeOf(resumed) - healedAt).toBeLessThan(10 * backoffMs + 9000);
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, sandbox.world);
@@ -88,7 +88,7 @@ describe.concurrent('a wrong secret', () => {
     expect(after.sql).toMatchObject({ refusals: 0, refusal: null, refused_since: null });
   });
 
-  test('before the first baseline: the manifest is asked for as soon as the pace allows, not when its own wait is over', async ({
+  test('before the first baseline: once it is right, the manifest is fetched as soon as the pace allows', async ({
     expect,
   }) => {
     await using stack = await createStack({
@@ -112,7 +112,7 @@ describe.concurrent('a wrong secret', () => {
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   });
 
-  test('ends `run --once` at its time, with 75 and what is still due, after one request', async ({
+  test('ends `run --once` at its timeout with code 75 and what is still due, after one request', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 507 } });
@@ -124,7 +124,7 @@ describe.concurrent('a wrong secret', () => {
     expect(stack.sandbox.counts()).toBe(1);
   });
 
-  test('in one of two daemons: it stops sending ever longer and says so, the other one works, and a new file is enough', async ({
+  test('in one of two daemons: it pauses ever longer and says so, the other works, and a new file is enough', async ({
     expect,
     onTestFinished,
   }) => {
@@ -175,7 +175,7 @@ describe.concurrent('a wrong secret', () => {
     await expectMirrorIsTrue(stack.sql, sandbox.world);
   });
 
-  test('in one of two daemons, paused for long: with a right one in its file it goes on at once', async ({
+  test('in one of two daemons, which pauses for long: a right secret in its file takes effect at once', async ({
     expect,
     onTestFinished,
   }) => {
@@ -201,7 +201,7 @@ describe.concurrent('a wrong secret', () => {
       if (!heldBack()) await letBackoffEnd(sql);
       expect(heldBack()).toBe(true);
     });
-    // Now it leaves every probe to the other one.
+    // Now it leaves every half-open request to the other one.
     await atWork(stack, async () => {
       await letBackoffEnd(sql);
       expect(turns().at(-1)).toMatchObject({ event: 'pace.resumed' });
@@ -221,7 +221,7 @@ describe.concurrent('a wrong secret', () => {
 });
 
 describe.concurrent('other services of the account that are too fast,', () => {
-  test('again and again: never taken for a wrong credential, and the mirror goes on in between', async ({
+  test('repeatedly: are never taken for a wrong credential, and the mirror works in between', async ({
     expect,
   }) => {
     let shiftMs = 0;
@@ -250,7 +250,7 @@ describe.concurrent('other services of the account that are too fast,', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('for as long as anyone refreshes: both explanations are given, and it ends with the traffic', async ({
+  test('in every window: both explanations are given, and the back-off ends with the traffic', async ({
     expect,
   }) => {
     let shiftMs = 0;
@@ -263,7 +263,7 @@ describe.concurrent('other services of the account that are too fast,', () => {
     for (let times = 1; times <= 3; times += 1) {
       shiftMs += 61_000;
       await outsideTraffic(stack.sandbox, 120);
-      // The windows pass for the mirror too.
+      // The windows pass for the mirror, too.
       await stack.sql`update catalog_internal.pace set refused_since = refused_since - interval '1 minute'`;
       await stack.everythingDue();
       await letBackoffEnd(stack.sql);

@@ -21,7 +21,7 @@ const state = (new_value: 'priced' | null): Change => ({
 });
 
 describe('the product after a change', () => {
-  test('is the whole object at first, and then has those of its members that moved', () => {
+  test('is the whole object at first, and then has only its changed members updated', () => {
     const first = productAfter(null, product('product', null, '{"name":"N","tags":{"a":1,"b":2}}'));
     expect(first).toEqual({ name: 'N', tags: { a: 1, b: 2 } });
     const then = productAfter(first, product('product', '{"tags":{"a":1}}', '{"tags":{"a":3},"new":true}'));
@@ -32,7 +32,7 @@ describe('the product after a change', () => {
     });
   });
 
-  test('has the value of a column, but not that of size_map; and is gone with its SKU', () => {
+  test("has the value of a changed column, except size_map's, and is null once its SKU is gone", () => {
     const held = { name: 'N', size_type: 'US' };
     expect(productAfter(held, product('name', 'N', null))).toEqual({ name: null, size_type: 'US' });
     expect(productAfter(held, product('size_map_size_type', 'US', 'EU'))).toBe(held);
@@ -41,7 +41,7 @@ describe('the product after a change', () => {
     expect(productAfter(held, state(null))).toBe(null);
   });
 
-  test('takes members for members whatever they are called', () => {
+  test('keeps members of any name, such as __proto__', () => {
     const held = productAfter(null, product('product', null, '{"__proto__":{"a":1}}'));
     const then = productAfter(
       held,
@@ -76,7 +76,7 @@ describe('a position', () => {
   );
 
   test.each(['9223372036854775808', '1-9223372036854775808', '9999999999999999999/A'])(
-    'is not more than a bigint has: %s',
+    'is not more than a bigint can hold: %s',
     (text) => {
       expect(() => readPlace(text)).toThrow(expect.objectContaining({ kind: 'invalid' }));
       expect(readPlace('9223372036854775807')).toMatchObject({ at: 'changes' });
@@ -86,13 +86,13 @@ describe('a position', () => {
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
-test('errors of reading have a kind where something has to be done', () => {
+test('read errors have a kind if the reader must act', () => {
   const kinds = ['CM001', '3F000', '42883', '42501'].map((code) => {
     const error = readingError(withCode(code), '7');
     return error instanceof FollowError ? error.kind : null;
   });
   expect(kinds).toEqual(['position-lost', 'no-mirror', 'no-mirror', 'not-allowed']);
-  // It may be read once the lock is free: a program's own statements that end so are its own.
+  // Reading is possible once the lock is free. The same errors of a program's own statements are its own.
   expect(['55P03', '57014'].map((code) => isPassing(readingError(withCode(code), '7')))).toEqual([
     true,
     true,
@@ -105,7 +105,7 @@ test('errors of reading have a kind where something has to be done', () => {
 test.each([
   ['57P01', true],
   ['57P05', true],
-  // A disk or a memory that is full, for a while.
+  // A disk or memory that is full for a while.
   ['53100', true],
   ['53200', true],
   ['53300', true],

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await answerAsked(store.sql, found('A', { 8: 80, 9: 90 }, { name: 'N' }), found('B', { 9: 70 }));
 });
 
-/** What a copy of the prices is, as lines. */
+/** Returns the mirror's prices as lines. */
 const pricesOf = async () =>
   (
     await store.sql`select concat_ws(' ', sku, size, price) as line from catalog.prices where price is not null order by 1`
@@ -36,7 +36,7 @@ class Copy {
   lines = () => [...this.prices].map(([at, price]) => `${at} ${price}`).toSorted();
 }
 
-/** A role's client that is ended with the test. */
+/** Opens a client that is ended after the test. */
 function client() {
   const sql = connect(store.url, { max: 3 });
   onTestFinished(() => sql.end({ timeout: 1 }));
@@ -44,7 +44,7 @@ function client() {
 }
 
 describe('follow', () => {
-  test('copies the mirror in pieces, then brings what changes, and goes on from any position', async () => {
+  test('copies the mirror in pieces, then reads changes, and resumes from any position', async () => {
     const copy = new Copy();
     const seen: Batch[] = [];
     const stop = new AbortController();
@@ -66,7 +66,7 @@ describe('follow', () => {
     expect(seen.at(-1)?.isCopy).toBe(false);
   });
 
-  test('from now on has a position before the first change, from which a restart misses none', async () => {
+  test("starts at 'now' with a position before the first change, from which a restart misses none", async () => {
     const begun = follow({ url: store.url, position: 'now' });
     const { value: first } = await begun.next();
     expect(first).toMatchObject({ changes: [], isCopy: false });
@@ -78,7 +78,7 @@ describe('follow', () => {
     expect(batch?.changes.map(({ sku }) => sku)).toContain('B');
   });
 
-  test('is woken by changes, also after its connections were lost, and ends by its signal', async () => {
+  test('is notified of changes, even after its connections were lost, and ends by its signal', async () => {
     const stop = new AbortController();
     const taken: string[] = [];
     const retries: unknown[] = [];
@@ -107,7 +107,7 @@ describe('follow', () => {
     await following;
   });
 
-  test('knows when a change was, whatever the session writes of numbers and times', async () => {
+  test("reads the times of changes correctly, whatever the session's formats of numbers and times are", async () => {
     const seen = async (settings: Readonly<Record<string, string>>) => {
       const sql = postgres(store.url, { max: 1, connection: settings });
       onTestFinished(() => sql.end({ timeout: 1 }));
@@ -127,7 +127,7 @@ describe('follow', () => {
     expect(await seen(others)).toEqual(times);
   });
 
-  test('says by kind what is wrong', async () => {
+  test('throws errors whose kind says what is wrong', async () => {
     const kindOf = async (position: string, url = store.url) => {
       try {
         for await (const _ of follow({ url, position })) return 'no error';
@@ -156,7 +156,7 @@ describe('followInto', () => {
       await tx.unsafe('insert into shop.seen values ($1)', [`${kind} ${sku} ${size ?? field}`]);
   };
 
-  test('takes each change once: through failures of apply, cut connections and two processes of one name', async () => {
+  test('applies each change once, despite failures, cut connections and two processes of one name', async () => {
     const { sql } = store;
     await sql`create table shop.seen (line text)`;
     const stop = new AbortController();
@@ -170,7 +170,7 @@ describe('followInto', () => {
       async apply(tx: Parameters<Parameters<typeof followInto>[0]['apply']>[0], batch: Batch) {
         await write(tx, batch);
         turns += 1;
-        // Its changes and the position are taken back together.
+        // Its changes and the position are rolled back together.
         if (turns % 3 === 0) await tx`select pg_terminate_backend(pg_backend_pid())`;
       },
     });
@@ -189,7 +189,7 @@ describe('followInto', () => {
   });
 
   test.each(['23505', '42710', '42P07'])(
-    'a table that another process makes at the same moment is there: SQLSTATE %s',
+    'accepts a table that another process creates at the same moment: SQLSTATE %s',
     async (code) => {
       const sql = client();
       const racing = Object.assign(Object.create(sql) as typeof sql, {
@@ -208,11 +208,11 @@ describe('followInto', () => {
     },
   );
 
-  // Of the second, every statement has no longer, on a busy machine too.
+  // With the second one no statement may take longer, even on a busy machine.
   test.each([
     ['lock_timeout', 50],
     ['statement_timeout', 2000],
-  ])('waits for another process of its name, longer than the %s of its own', async (timeout, ms) => {
+  ])('waits for another process of its name longer than its own %s', async (timeout, ms) => {
     const { sql } = store;
     await sql`create table shop.follower (name text primary key, position text not null)`;
     await sql`insert into shop.follower values ('default', 'start')`;
@@ -237,7 +237,7 @@ describe('followInto', () => {
     await following;
   });
 
-  test('waits for a table of the feed that somebody has locked, longer than the lock_timeout of its own', async () => {
+  test('waits for a locked table of the feed longer than its own lock_timeout', async () => {
     const { sql } = store;
     const impatient = postgres(store.url, { max: 3, connection: { lock_timeout: 50 } });
     onTestFinished(() => impatient.end({ timeout: 1 }));
@@ -260,14 +260,14 @@ describe('followInto', () => {
     await following;
   });
 
-  test('rejects with what apply throws, also where that looks as if it might pass', async () => {
+  test('rejects with what apply throws, even if the error looks temporary', async () => {
     const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
     const options = { sql: client(), table: 'shop.follower' };
     await expect(followInto({ ...options, apply: () => Promise.reject(own) })).rejects.toBe(own);
     expect([...(await store.sql`select position from shop.follower`)]).toEqual([{ position: 'start' }]);
   });
 
-  test('begins a new copy where its position is lost and it is told how to empty the old one', async () => {
+  test('starts a new copy if its position is lost and onLost empties the old one', async () => {
     await store.sql`create table shop.seen (line text)`;
     await store.sql`create table shop.follower (name text primary key, position text not null)`;
     await store.sql`insert into shop.follower values ('default', '99999999999999')`;
@@ -293,7 +293,7 @@ describe('followInto', () => {
   });
 });
 
-test('the product after a change is what SQL makes of it', async () => {
+test('productAfter returns the same product as SQL', async () => {
   const { sql } = store;
   await answerAsked(sql, found('A', { 8: 80 }, { name: 'M', brand: 'B' }));
   await removeByDelta(sql, 'B');

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
-/* Importing an entry of the package loads little, and starts and reads nothing. */
+/* Importing an entry of the package loads little, starts nothing and reads no environment. */
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
-/** Files of src that an entry loads: type imports and exports are erased. */
+/** Returns the files of src that an entry loads, without type imports and exports, which are erased. */
 function loads(entry: string): string[] {
   const found = new Set<string>();
   const visit = (file: string) => {
@@ -33,7 +33,7 @@ test.each([
     /^(?:client\/[\w-]+|store\/connection\/(?:dropped-sessions|own-session|sql-errors)|lib\/(?:clock|connection-url|errors|host-name|json|tls))\.ts$/,
   ],
   ['sandbox', /^(?:client\/sandbox\.ts|sandbox\/)/],
-])('%s loads no room that it does not need', (entry, allowed) => {
+])('%s loads nothing that it does not need', (entry, allowed) => {
   expect(loads(entry).filter((file) => !allowed.test(file))).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ import { followInto } from '../../src/client/follow.ts';
 import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { eventually, pause } from '../support/eventually.ts';
 
-/* Programs of others have the driver as it is published: its code for CommonJS is not patched. */
+/* Programs of others use the published driver. Its CommonJS code is not patched. */
 const published = createRequire(import.meta.url)(
   fileURLToPath(new URL('../../node_modules/postgres/cjs/src/index.js', import.meta.url)),
 ) as typeof patched;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 const seen = async () =>
   (await store.sql<{ line: string }[]>`select line from shop.seen`).map(({ line }) => line);
 
-/** Ends a session, and waits until Postgres has none of its number. */
+/** Ends a session, and waits until Postgres has none with its process id. */
 async function endSession(pid: number): Promise<void> {
   await store.sql`select pg_terminate_backend(${pid})`;
   await eventually(
@@ -41,8 +41,8 @@ const pidOf = async (tx: TransactionSql) => {
 describe.each([
   ['as the package brings it', patched],
   ['as it is published', published],
-])('the driver %s', (_, postgres) => {
-  /** Follows with one connection, until a second batch is applied; `first` is what the first apply does. */
+])('followInto with the driver %s', (_, postgres) => {
+  /** Follows with one connection until a second batch is applied. `first` is what the first apply does. */
   async function follows(first: (tx: TransactionSql, closed: Promise<void>) => Promise<void>, idleMs = 0) {
     const stop = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -89,12 +89,12 @@ describe.each([
     return { most, times };
   }
 
-  test('sends nothing of a transaction whose connection was lost into the next one, which waits for its end', async () => {
+  test('sends no statement of a lost transaction into the next one, which waits for its end', async () => {
     const result = Promise.withResolvers<PromiseSettledResult<unknown>>();
     const { most, times } = await follows(async (tx, closed) => {
       await endSession(await pidOf(tx));
       await closed;
-      // So that the next could begin.
+      // So that the next one could start.
       await pause(500);
       const [late] = await Promise.allSettled([tx`insert into shop.seen values ('late')`]);
       result.resolve(late);
@@ -104,11 +104,11 @@ describe.each([
     expect([most, times]).toEqual([1, 3]);
   });
 
-  test('neither commits nor rolls back the next one for the first, whose apply ends well', async () => {
+  test('neither commits nor rolls back the next transaction for a lost one whose apply succeeds', async () => {
     const { most } = await follows(async (tx, closed) => {
       await endSession(await pidOf(tx));
       await closed;
-      // The driver has then told whoever waits for the transaction.
+      // The driver has now told those who wait for the transaction.
       await setImmediate();
       await tx
         .savepoint(async (inner) => void (await inner`insert into shop.seen values ('late')`))
@@ -118,7 +118,7 @@ describe.each([
     expect(most).toBe(1);
   });
 
-  test('settles what was sent when the connection was lost', async () => {
+  test('settles the statements that were sent when the connection was lost', async () => {
     const { most } = await follows(async (tx) => {
       const pid = await pidOf(tx);
       const sent = Array.from({ length: 200 }, () => tx`select pg_sleep(60)`.execute());
@@ -136,7 +136,7 @@ describe.each([
     expect(most).toBe(1);
   });
 
-  test('is not cut off by a server that ends transactions which wait', async () => {
+  test('is not cut off by a server that ends idle transactions', async () => {
     const { times } = await follows(async () => await pause(400), 50);
     expect([await seen(), times]).toEqual([['price 9 91', 'price 9 92'], 2]);
   });

@@ -7,7 +7,7 @@ import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasPgBouncer, pgBouncer } from '../support/pgbouncer.ts';
 
-/* A consumer whose way to Postgres leads through a pooler. */
+/* A consumer that reaches Postgres through a pooler. */
 
 const published = createRequire(import.meta.url)(
   fileURLToPath(new URL('../../node_modules/postgres/cjs/src/index.js', import.meta.url)),
@@ -23,7 +23,7 @@ beforeEach(async () => {
   await answerAsked(store.sql, found('A', { 9: 1 }));
 });
 
-/** Each transaction has another session than the one before. */
+/** Each transaction gets another session than the one before. */
 const IN_TURN = { pool_mode: 'transaction', server_round_robin: 1, min_pool_size: 4 };
 
 async function pooled(settings: Readonly<Record<string, string | number>>): Promise<string> {
@@ -32,7 +32,10 @@ async function pooled(settings: Readonly<Record<string, string | number>>): Prom
   return pooler.url;
 }
 
-/** Follows through it, and has six prices move; how often `apply` was called, and what was tried again. */
+/**
+ * Follows through it while six prices move. Returns the prices seen, how often `apply` was called, and what was
+ * retried.
+ */
 async function follows(options: Pick<FollowIntoOptions, 'sql' | 'url' | 'apply'>) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -71,7 +74,7 @@ async function follows(options: Pick<FollowIntoOptions, 'sql' | 'url' | 'apply'>
 const ALL = { seen: [2, 3, 4, 5, 6, 7], applied: 6, retries: [] };
 
 describe.skipIf(!hasPgBouncer())('followInto behind PgBouncer', () => {
-  test('that gives each transaction another session has nothing prepared there', async () => {
+  test('prepares nothing, so that each transaction may get another session', async () => {
     const url = await pooled(IN_TURN);
     expect(
       await follows({
@@ -83,7 +86,7 @@ describe.skipIf(!hasPgBouncer())('followInto behind PgBouncer', () => {
     ).toEqual(ALL);
   });
 
-  test('has what it applies committed, also by a client that prepares even that', async () => {
+  test('commits what is applied, even with a client that prepares statements', async () => {
     const sql = published(await pooled(IN_TURN), { max: 2, onnotice() {} });
     onTestFinished(() => sql.end({ timeout: 1 }));
     expect(
@@ -97,7 +100,7 @@ describe.skipIf(!hasPgBouncer())('followInto behind PgBouncer', () => {
     ).toEqual(ALL);
   });
 
-  test('that takes no transactions says so', async () => {
+  test('rejects a pooler in statement mode, and names the modes that work', async () => {
     const url = await pooled({ pool_mode: 'statement' });
     await expect(followInto({ url, table: 'shop.follower', apply() {} })).rejects.toMatchObject({
       kind: 'invalid',

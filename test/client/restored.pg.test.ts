@@ -4,7 +4,7 @@ import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { answerAsked, found, knownSkus } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
-/* Who copies the mirror for the first time while its database is replaced by a backup of it. */
+/* A first copy of the mirror while its database is replaced by a backup. */
 
 function opened(database: TestDatabase): Sql {
   const sql = connect(database.url, { max: 2 });
@@ -15,7 +15,7 @@ function opened(database: TestDatabase): Sql {
   return sql;
 }
 
-/** Three SKUs, and what a backup has of them; the first is copied since. */
+/** Creates three SKUs and a backup of them, and copies the first. */
 async function begunCopy() {
   const database = await createDatabase('migrated');
   const before = connect(database.url, { max: 2 });
@@ -27,7 +27,7 @@ async function begunCopy() {
   return { source, backup, from: (await readBatch(source, 'start', 10)).position };
 }
 
-/** Reads on, a SKU at a time, to the end of what there is; the places, and the prices of B. */
+/** Reads on, one SKU at a time, until nothing more comes. Returns the places, and the prices of B. */
 async function readOn(sql: Sql, from: string, until: (place: string) => boolean = () => false) {
   const [places, prices]: [string[], (number | null)[]] = [[from], []];
   for (let position = from; ;) {
@@ -46,11 +46,11 @@ async function readOn(sql: Sql, from: string, until: (place: string) => boolean 
 
 const LOST = { kind: 'position-lost' };
 
-describe('a copy that has shown what a backup does not have', () => {
+describe('a copy that contains what a backup does not', () => {
   test.each([
     ['is under way', (place: string) => place.endsWith('/B')],
     ['is complete', (place: string) => !place.includes('/')],
-  ])('and that %s is not gone on with there', async (_, until) => {
+  ])('and that %s is not continued on the backup', async (_, until) => {
     const { source, backup, from } = await begunCopy();
     await answerAsked(source, found('B', { 9: 50 }));
     const { places, prices } = await readOn(source, from, until);
@@ -60,7 +60,7 @@ describe('a copy that has shown what a backup does not have', () => {
     await expect(readOn(backup, places.at(-1) ?? '')).rejects.toMatchObject(LOST);
   });
 
-  test('is gone on with where it was, and by the position alone once that has come so far', async () => {
+  test('is continued on its own database, by the position alone once the copy is complete', async () => {
     const { source, from } = await begunCopy();
     await answerAsked(source, found('B', { 9: 50 }));
     const { places, prices } = await readOn(source, from);
@@ -69,7 +69,7 @@ describe('a copy that has shown what a backup does not have', () => {
   });
 });
 
-test('a copy that has shown no more than the backup has is gone on with', async () => {
+test('a copy that contains no more than the backup is continued', async () => {
   const { backup, from } = await begunCopy();
   await answerAsked(backup, found('B', { 9: 40 }));
   expect((await readOn(backup, from)).prices).toEqual([40, 40]);

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 const store = useStore();
 const seen = () => store.sql<{ line: string }[]>`select line from shop.seen`;
 
-test('sends what is returned and not waited for, as a transaction of the driver does', async () => {
+test("followInto sends statements that are returned in an array but not awaited, like the driver's transactions", async () => {
   const sql = postgres(store.url, { max: 2, onnotice() {} });
   onTestFinished(() => sql.end({ timeout: 1 }));
   await knownSkus(store.sql, ['A']);
@@ -22,7 +22,7 @@ test('sends what is returned and not waited for, as a transaction of the driver 
     sql,
     table: 'shop.follower',
     signal: stop.signal,
-    // Programs in JavaScript have nothing that says it may not be an array.
+    // Nothing tells JavaScript programs that it may not be an array.
     apply: ((tx: TransactionSql, { changes }: Batch) =>
       changes.map(({ sku }) => tx`insert into shop.seen values (${sku})`)) as unknown as () => void,
     onLost: ((tx: TransactionSql) => [tx`truncate shop.seen`]) as unknown as () => void,

@@ -12,10 +12,7 @@ import { CHANGE_COLUMNS } from '../../src/client/change.ts';
 import * as exported from '../../src/client/schema.ts';
 import { useStore } from '../store/support.ts';
 
-/*
- * What the package declares of schema catalog is what the database has: all of it that sellers may read, and nothing
- * else.
- */
+/* The package declares exactly the part of schema catalog that sellers may read. */
 
 const store = useStore();
 
@@ -50,7 +47,7 @@ test('every table and view that sellers may read is declared with its columns an
   );
 });
 
-test('what is declared as never null is so in tables', async () => {
+test('columns of tables are declared as not null exactly if they are', async () => {
   const rows = await store.sql<{ name: string }[]>`
     select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
     where c.relnamespace = 'catalog'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition

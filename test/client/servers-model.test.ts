@@ -6,7 +6,7 @@ import { eventually, pause } from '../support/eventually.ts';
 import { runs } from '../support/soak.ts';
 import { Servers } from './servers.ts';
 
-/* A consumer of the package's `follow`, while its servers change and it crashes: drawn histories. */
+/* A consumer of the package's `follow` that crashes while its servers change: drawn histories. */
 
 type Crash = 'before' | 'between' | 'after';
 type Step =
@@ -50,13 +50,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const history = fc.record({
   begins: fc.constantFrom('start', 'now'),
   batch: fc.constantFrom(1, 2, 11, 30),
-  /** Each with how much else is done before the next: a statement takes one or two of it. */
+  /** Each with how many turns of the event loop pass before the next step; a statement takes one or two. */
   steps: fc.array(fc.tuple(step, fc.nat(8)), { minLength: 3, maxLength: 25 }),
 });
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never;
 
 class Crashed extends Error {}
-/** What servers that are away, cut off or behind say. */
+/** Errors of servers that are away, cut off or behind. */
 const PASSING = new Set(['ECONNREFUSED', 'CONNECTION_CLOSED', '40001']);
 
 /** A program that keeps a copy of the prices, and the position with it. */
@@ -65,7 +65,7 @@ class Consumer {
   crash: Crash | null = null;
   told = 0;
   readonly copy = new Map<string, number>();
-  /** Prices that came as changes, each of which is there once, and where the first of them can have been. */
+  /** Prices that came as changes (each exists once), and the position after which they started. */
   readonly seen = new Set<number>();
   #from: bigint | null;
   readonly #of: Servers;
@@ -78,13 +78,13 @@ class Consumer {
     this.#from = begins === 'now' ? 0n : null;
   }
 
-  /** Runs anew after each crash, until it is told to end. */
+  /** Restarts after each crash, until it is told to end. */
   async run(): Promise<void> {
     while (!this.#stop.signal.aborted)
       await this.#once().catch((error: unknown) => {
         if (error instanceof Crashed) return;
         if (error instanceof FollowError && error.kind === 'position-lost') this.#beginAnew();
-        // What the very first reading says ends it: whoever supervises it starts it again.
+        // The very first read ends with this error: whatever supervises the program restarts it.
         else if (!PASSING.has((error as { code?: string }).code ?? '')) throw error;
         return pause(20);
       });
@@ -95,7 +95,7 @@ class Consumer {
     await running;
   }
 
-  /** Whether it has what there is, and each change since it began. */
+  /** Returns whether it has all present prices, and each change since it started. */
   isUpToDate({ state }: Servers['primary']): boolean {
     const from = this.#from;
     const missed = state.rows.filter(
@@ -150,7 +150,10 @@ class Consumer {
     if (crash === 'after') throw new Crashed();
   }
 
-  /** What comes again is in order as well; what comes for the first time is newer than all that has come. */
+  /**
+   * Checks that a change that comes for the first time is newer than all that have come. Repetitions are in order
+   * as well.
+   */
   #inOrder(price: number): void {
     const newest = Math.max(0, ...this.seen);
     if (!this.seen.has(price) && price <= newest)
@@ -159,7 +162,10 @@ class Consumer {
   }
 }
 
-/** Whether a consumer at this address can have all there is, or know what it cannot have: the next write tells that. */
+/**
+ * Returns whether a consumer at this address can have everything, or be told of what it cannot have: the next
+ * write does that.
+ */
 const isWell = (servers: Servers) =>
   !servers.isAway && servers.at === servers.primary && servers.primary.isNoted;
 
@@ -182,7 +188,7 @@ async function take(next: Step, servers: Servers, consumer: Consumer): Promise<v
 
 async function play(drawn: History): Promise<void> {
   const servers = new Servers();
-  // So that there is something to copy, and a backup of before.
+  // So that there is something to copy, and an earlier backup.
   if (drawn.begins === 'start') for (const sku of SKUS) servers.write(sku);
   servers.keep();
   const consumer = new Consumer(servers, drawn);
@@ -209,8 +215,8 @@ async function play(drawn: History): Promise<void> {
   expect(consumer.told).toBeLessThanOrEqual(servers.losses);
 }
 
-test('whatever servers are at its address one after the other, a consumer has each change in order, or is told once that it has not', async () => {
-  // Many at once, for each waits most of its time.
+test('whatever servers its address points to, a consumer gets each change in order or is told of a loss', async () => {
+  // Many at once, since each mostly waits.
   const many = fc.array(history, { minLength: 25, maxLength: 25 });
   await fc.assert(
     fc.asyncProperty(many, async (all) => {

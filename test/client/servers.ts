@@ -1,22 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Sql } from 'postgres';
 
-/** What the feed has of one price. */
+/** One price change in the feed. */
 interface Row {
   readonly position: bigint;
   readonly sku: string;
   readonly price: number;
 }
 
-/** What a database knows: of the feed, as the functions of schema catalog tell it, and of prices. */
+/** What a database knows: the feed, as the functions of schema catalog return it, and the prices. */
 interface State {
   rows: Row[];
   prices: Map<string, number>;
-  /** Positions of other histories than its own: those behind `from` and before `to`. */
+  /** Positions that belong to other histories: those after `from` and before `to`. */
   gaps: { readonly from: bigint; readonly to: bigint }[];
-  /** The oldest position to go on from. */
+  /** The oldest position to resume from. */
   dropped: bigint;
-  /** The newest position drawn; a standby, and what was one, is ahead of its rows. */
+  /** The newest position drawn. That of a standby, even after its promotion, is ahead of its rows. */
   drawn: bigint;
 }
 
@@ -24,11 +24,11 @@ const EMPTY: State = { rows: [], prices: new Map(), gaps: [], dropped: 0n, drawn
 const failing = (code: string) => Object.assign(new Error(code), { code });
 const AHEAD = 32n;
 
-/** A mirror's database, as far as a consumer can tell. */
+/** A mirror's database, as far as a consumer can see it. */
 class Database {
   state: State;
   isStandby = false;
-  /** Whether what writes has found out that this is another database than before. */
+  /** Whether the writer has noticed that this is another database than before. */
   isNoted = true;
 
   constructor(state: State) {
@@ -42,7 +42,7 @@ class Database {
     return [last, resumed, dropped].reduce((most, one) => (one > most ? one : most));
   }
 
-  /** As the function of this name. */
+  /** Behaves like the function of this name. */
   changes(after: bigint, most: number): Row[] {
     const { rows, gaps, dropped, drawn } = this.state;
     if (after < dropped) throw failing('CM001');
@@ -62,13 +62,13 @@ class Database {
   }
 }
 
-/** One address, at which there is now one database and now another, and what can happen to each. */
+/** One address with changing databases behind it, and what can happen to them. */
 export class Servers {
   primary = new Database(EMPTY);
   standby: Database | null = null;
   at: Database = this.primary;
   backup: State = structuredClone(EMPTY);
-  /** Statements that will not be answered. */
+  /** How many of the next statements get no answer. */
   cut = 0;
   isAway = false;
   /** Batches that were read. */
@@ -92,7 +92,7 @@ export class Servers {
     this.backup = structuredClone(this.primary.state);
   }
 
-  /** The address leads there, and is reached. */
+  /** Points the address there, and makes it reachable. */
   lead(to: 'primary' | 'standby'): void {
     if (to === 'standby' && this.standby === null) this.replicate();
     this.at = (to === 'standby' ? this.standby : null) ?? this.primary;
@@ -140,7 +140,7 @@ export class Servers {
     database.isNoted = true;
   }
 
-  /** The driver's client of that address, as far as it is used to read. */
+  /** The driver's client of that address, as far as reading uses it. */
   get sql(): Sql {
     const values = async (query: string, given: readonly string[]): Promise<unknown[][]> => {
       await setImmediate();

@@ -7,7 +7,7 @@ import { eventually, pause } from '../support/eventually.ts';
 import { hasPgBouncer, pgBouncer } from '../support/pgbouncer.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
-/* A server of which nothing is heard, a statement that takes its time, and a position that another process has. */
+/* A server that stops answering, a slow statement, and a position that another process holds. */
 
 const store = useStore();
 /** How long an answer may take here. */
@@ -24,7 +24,7 @@ beforeEach(async () => {
 const seen = async () =>
   (await store.sql<{ line: string }[]>`select line from shop.seen`).map(({ line }) => line);
 
-/** The package's own client, as it is opened for a URL. */
+/** Opens the package's own client, as for a URL. */
 function opened(url: string): Sql {
   const { sql, close } = openSource({ url }, WITHIN_MS);
   onTestFinished(close);
@@ -37,7 +37,10 @@ async function proxied(): Promise<{ readonly proxy: Proxy; readonly url: string 
   return { proxy, url: Object.assign(new URL(store.url), { port: String(proxy.port) }).href };
 }
 
-/** Applies the next change that comes, `first` in the first transaction before that; the codes of what it tried again. */
+/**
+ * Applies the next change; the first transaction also runs `first`. Records the codes of the errors that were
+ * retried.
+ */
 function applies(sql: Sql, first: (tx: postgres.TransactionSql) => Promise<unknown>) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -48,7 +51,7 @@ function applies(sql: Sql, first: (tx: postgres.TransactionSql) => Promise<unkno
     table: 'shop.follower',
     position: 'now',
     signal: stop.signal,
-    // A pooler keeps notifications to itself.
+    // A pooler does not forward notifications.
     pollMs: 1000,
     onRetry: (error) => void retries.push((error as { code?: unknown }).code),
     async apply(tx, { changes }: Batch) {
@@ -69,7 +72,7 @@ const begun = () =>
     { what: 'a position' },
   );
 
-/** Sessions of the package's, in a transaction or waiting. */
+/** Returns the number of the package's sessions that are in a transaction or waiting. */
 const atWork = async () =>
   (
     await store.sql`select from pg_stat_activity
@@ -77,7 +80,7 @@ const atWork = async () =>
   ).length;
 
 describe('followInto', () => {
-  test('goes on where its server has fallen silent, and leaves no session that has the position', async () => {
+  test('recovers when its server stops answering, and leaves no session that holds the position', async () => {
     const { proxy, url } = await proxied();
     const { stop, retries, ended, times } = applies(opened(url), async (tx) => {
       proxy.silence();
@@ -96,7 +99,7 @@ describe('followInto', () => {
   });
 
   test.each(['', ...(hasPgBouncer() ? [', behind PgBouncer'] : [])])(
-    'waits for a server that is at work%s',
+    'waits for a server that is working%s',
     async (way) => {
       await using pooler = way === '' ? null : await pgBouncer(store.url, { pool_mode: 'transaction' });
       const sql = opened(pooler?.url ?? store.url);
@@ -117,7 +120,7 @@ describe('followInto', () => {
     },
   );
 
-  test('waits for its turn as long as another process has it, and where it is told to end, for nothing', async () => {
+  test('waits as long as another process holds the position, and ends at once when told to', async () => {
     const own = postgres(store.url, { max: 1, onnotice() {}, connection: { application_name: 'shop' } });
     onTestFinished(() => own.end({ timeout: 1 }));
     const two = [applies(opened(store.url), async () => {}), applies(own, async () => {})];
@@ -137,14 +140,14 @@ describe('followInto', () => {
     for (const { stop } of two) stop.abort();
     await Promise.all(two.map(({ ended }) => ended));
     expect(await seen()).toEqual([]);
-    // Nothing of it stays under way that its owner would have to wait for.
+    // Nothing stays in flight for which its owner would have to wait.
     await own.end();
     await eventually(async () => (await waiting()) === 0, { what: 'nobody who waits' });
     await other`rollback`;
     other.release();
   });
 
-  test('finishes a batch that is being applied when it is told to end', async () => {
+  test('finishes the batch that is being applied when it is told to end', async () => {
     const applying = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
     const { stop, ended } = applies(opened(store.url), async () => {
@@ -160,7 +163,7 @@ describe('followInto', () => {
     expect(await seen()).toEqual(['price 91']);
   });
 
-  test('has a server that no longer reaches its host give the position free soon', async () => {
+  test('asks the server to release the position soon if it can no longer reach this host', async () => {
     let idle: unknown;
     const { stop, ended } = applies(opened(store.url), async (tx) => {
       [idle] = await tx`select current_setting('tcp_keepalives_idle') as idle,
@@ -175,7 +178,7 @@ describe('followInto', () => {
   });
 });
 
-test('a reading that waits for a lock is one session, however long it waits', async () => {
+test('a read that waits for a lock is one session, however long it waits', async () => {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const retries: unknown[] = [];
@@ -190,7 +193,7 @@ test('a reading that waits for a lock is one session, however long it waits', as
   await other`lock table catalog.price_history in access exclusive mode`;
   await eventually(async () => (await atWork()) === 1, { what: 'who waits' });
   await pause(WITHIN_MS * 4);
-  // Who asks whether it is at work is at work, too, for a moment.
+  // The session that checks whether it is working is active for a moment, too.
   await eventually(async () => (await atWork()) === 1, { what: 'one session alone' });
   expect(retries).toEqual([]);
   await other`rollback`;

@@ -2,7 +2,7 @@ import type { Sql, TransactionSql } from 'postgres';
 import { expect, test, vi } from 'vitest';
 import { transact } from '../../src/client/transact.ts';
 
-/** A statement of the driver that is under way, and is cancelled on a connection that is reset. */
+/** Returns a statement of the driver that is in flight, and whose cancellation fails by a reset connection. */
 function underWay() {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const resets: ReturnType<typeof vi.spyOn>[] = [];
@@ -16,7 +16,7 @@ function underWay() {
     reject,
     canceller,
     handler: () => {},
-    // As the driver has it: what it returns is no promise.
+    // Like the driver's: it returns no promise.
     cancel: () => void canceller(),
   });
   const isCaught = () =>
@@ -26,7 +26,7 @@ function underWay() {
   return { statement, cancelled: () => resets.length, isCaught };
 }
 
-test('a cancellation that does not get through ends no program: the driver tells nobody of it', async () => {
+test('a cancellation that fails does not end the program with an unhandled rejection', async () => {
   const { statement, cancelled, isCaught } = underWay();
   const tx = Object.assign(() => statement, { unsafe: () => Promise.resolve([]) });
   const sql = { begin: (work: (tx: TransactionSql) => unknown) => work(tx as never) } as unknown as Sql;

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import { follow } from '../../src/client/follow.ts';
 import { listenForNews } from '../../src/client/source.ts';
 
-/** A driver as it is: of a channel for which LISTEN has failed it remembers that, and each listener. */
+/** Behaves like the driver, which remembers a channel for which LISTEN has failed, and each listener. */
 class Driver {
   isStandby = true;
   isAway = false;
   isHanging = false;
-  /** Whether its next connection is one that gets nowhere, as in the queue of a pooler. */
+  /** Whether its next connection is kept waiting, as in the queue of a pooler. */
   isKeptWaiting = false;
   readonly listeners: (() => void)[] = [];
   asked: Promise<void> | null = null;
@@ -40,7 +40,7 @@ class Driver {
     } as unknown as Sql;
   }
 
-  /** As it does where the next connection after one that listened is to a standby, for as long as that lives. */
+  /** Behaves as if the next connection after one that listened is to a standby, for as long as that lives. */
   listensAgainOnStandby(): void {
     const refused = Promise.reject(Object.assign(new Error('no LISTEN in recovery'), { code: '25006' }));
     refused.catch(() => {});
@@ -48,10 +48,13 @@ class Driver {
   }
 }
 
-/** What waits without an end has not ended once all else is done. */
+/** Tells whether a promise settles before all other work is done. */
 const ended = (waited: Promise<unknown>) => Promise.race([waited.then(() => 'ended'), setImmediate('waits')]);
 
-/** Sleeps until all else is done; how long each sleep was meant to be that nothing has ended. */
+/**
+ * Returns a sleep that only lets other work finish, and how long each sleep that was not ended early should have
+ * been.
+ */
 function sleeping() {
   const waits: number[] = [];
   const sleep = async (ms: number, signal: AbortSignal) => {
@@ -61,7 +64,7 @@ function sleeping() {
   return { waits, options: { pollMs: 60_000, sleep, signal: undefined } };
 }
 
-test('on a standby nothing is heard and nothing piles up, and once it is promoted notifications are', async () => {
+test('on a standby nothing is heard and no listeners pile up, and notifications arrive once it is promoted', async () => {
   const driver = new Driver();
   const { waits, options } = sleeping();
   const news = listenForNews(driver.sql, options);
@@ -72,7 +75,7 @@ test('on a standby nothing is heard and nothing piles up, and once it is promote
   expect(driver.listeners).toHaveLength(0);
   driver.isAway = false;
   driver.isStandby = false;
-  // What came while nobody listened is asked for at once.
+  // Changes that came while nobody listened are asked for at once.
   await news.wait();
   expect(driver.listeners).toHaveLength(1);
   await news.wait();
@@ -83,7 +86,7 @@ test('on a standby nothing is heard and nothing piles up, and once it is promote
   expect(driver.listeners).toHaveLength(0);
 });
 
-test('a refusal that the driver has of a standby, and remembers beyond its promotion, is met ever more rarely', async () => {
+test("a refusal that the driver remembers beyond a standby's promotion is retried ever more rarely", async () => {
   const driver = new Driver();
   driver.isStandby = false;
   driver.listensAgainOnStandby();
@@ -91,7 +94,7 @@ test('a refusal that the driver has of a standby, and remembers beyond its promo
   const news = listenForNews(driver.sql, options);
   for (let poll = 0; poll < 5000; poll += 1) await news.wait();
   expect(new Set(waits)).toEqual(new Set([5000]));
-  // Each of them stays in the driver, and is told of each notification.
+  // Each attempt stays in the driver, which tells it of each notification.
   expect(driver.listeners.length).toBeLessThan(20);
   // Its connection was lost at last.
   driver.asked = null;
@@ -99,7 +102,7 @@ test('a refusal that the driver has of a standby, and remembers beyond its promo
   expect(waits.at(-1)).toBe(60_000);
 });
 
-test('where polls find what no notification has told of, they come more often, until one comes', async () => {
+test('if polls find changes without notifications, polls become more frequent until a notification comes', async () => {
   const driver = new Driver();
   driver.isStandby = false;
   const waits: number[] = [];
@@ -117,7 +120,7 @@ test('where polls find what no notification has told of, they come more often, u
     },
     signal: undefined,
   });
-  /** The wait for what is new ends, by the clock or a notification. */
+  /** Waits for news, which the clock or a notification ends. */
   const waited = async (hasFound: boolean, by: 'poll' | 'notification') => {
     const before = waits.length;
     const waiting = news.wait(hasFound);
@@ -128,7 +131,7 @@ test('where polls find what no notification has told of, they come more often, u
     else for (const tell of driver.listeners) tell();
     await waiting;
   };
-  // It has begun to listen, which is news.
+  // It has started to listen, which counts as news.
   await waited(false, 'poll');
   await waited(true, 'poll');
   await waited(false, 'poll');
@@ -143,7 +146,7 @@ test('where polls find what no notification has told of, they come more often, u
   expect(waits.at(-1)).toBe(60_000);
 });
 
-test('who is kept waiting for the connection that listens asks for changes all the same', async () => {
+test('a consumer that is kept waiting for the listening connection polls for changes', async () => {
   const driver = new Driver();
   driver.isStandby = false;
   driver.isKeptWaiting = true;
@@ -158,7 +161,7 @@ test('who is kept waiting for the connection that listens asks for changes all t
   await news.close();
 });
 
-test('who ends does not wait for a server that has fallen silent', async () => {
+test('ending does not wait for a server that has stopped answering', async () => {
   const driver = new Driver();
   driver.isStandby = false;
   const news = listenForNews(driver.sql, sleeping().options);
@@ -167,7 +170,7 @@ test('who ends does not wait for a server that has fallen silent', async () => {
   expect(await ended(news.close())).toBe('ended');
 });
 
-test('nor does a reading keep it', async () => {
+test('ending does not wait for a read without an answer', async () => {
   const stop = new AbortController();
   const silent = { unsafe: () => ({ values: () => new Promise(() => {}) }) } as unknown as Sql;
   const reading = follow({ sql: silent, position: 'now', signal: stop.signal }).next();

@@ -18,7 +18,7 @@ const REFUSALS: readonly (readonly [string, Fault])[] = [
 
 describe('Auth class.', () => {
   test.each(REFUSALS)(
-    'Auth class. %s makes the fleet back off, everyone says "throttled or refused", and a half-open request ends it',
+    'Auth class. %s makes the fleet back off as "throttled or refused", and a half-open request ends it',
     async (_name, fault) => {
       await using stack = await createStack({
         sandbox: { skus: 60, seed: 101 },
@@ -39,7 +39,7 @@ describe('Auth class.', () => {
       expect(screen.stdout).toContain('throttled or refused');
       expect(screen.stdout).not.toContain('credential is suspected');
 
-      // Long enough for each daemon to have looked for work several times.
+      // Long enough for each daemon to have tried several times.
       const looks = logged(stack, 'delta.postponed').length;
       await eventually(async () => {
         await sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
@@ -54,7 +54,7 @@ describe('Auth class.', () => {
     },
   );
 
-  test("Auth class. The service's own 500 (errorMessage) is none of it: nobody falls silent", async () => {
+  test("Auth class. The service's own 500 (errorMessage) does not belong to it: nobody backs off", async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 106 } });
     const app = await stack.start();
     await stack.caughtUp();

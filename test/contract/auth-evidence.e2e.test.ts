@@ -7,7 +7,7 @@ import { everythingToDo, letBackoffEnd, silence } from './backoff.ts';
 import { logged, metric, nextLog, readyz } from './harness.ts';
 
 describe('Auth class.', () => {
-  test('Auth class. A 403 that outlives quiet windows speaks for the credential; the daemon goes on probing, ever more slowly', async () => {
+  test('Auth class. A 403 that outlives quiet windows makes the credential suspect; retries become ever slower', async () => {
     await using stack = await createStack({
       sandbox: { skus: 80, seed: 102 },
       env: { PARTNER_BACKOFF: '500ms', PARTNER_RATE_WINDOW: '2s' },
@@ -19,13 +19,13 @@ describe('Auth class.', () => {
     sandbox.rotateSecret('another');
     await everythingToDo(stack);
     await eventually(() => expect(logged(stack, 'pace.silenced').length).toBeGreaterThanOrEqual(4));
-    // Before a whole window without other own requests has passed, refusals in a row are no evidence.
+    // Until a whole window has passed without other requests of its own, repeated refusals are no evidence.
     await eventually(async () => {
       const { status, body } = await readyz(app);
       expect(status).toBe(200);
       expect(String(body['degraded'])).toMatch(/throttled or refused; .*the credential is suspected/);
     });
-    // From the line on: it is written some time after the back-off began, on a busy machine.
+    // Counts from the line, which a busy machine writes some time after the back-off began.
     const silences = logged(stack, 'pace.silenced').map(
       (l) => Date.parse(String(l['backoffUntil'])) - Date.parse(String(l['time'])),
     );
@@ -39,7 +39,7 @@ describe('Auth class.', () => {
     await stack.caughtUp();
   });
 
-  test('Auth class. Before the first baseline readyz tells of the refusal too', async () => {
+  test('Auth class. readyz reports the refusal before the first baseline, too', async () => {
     await using stack = await createStack({
       sandbox: { skus: 40, seed: 103 },
       env: { PARTNER_SECRET: 'wrong', PARTNER_BACKOFF: '1m' },
@@ -53,7 +53,7 @@ describe('Auth class.', () => {
     expect(stack.sandbox.counts()).toBe(1);
   });
 
-  test('Auth class. The ledger survives restarts: a daemon started into a back-off keeps it', async () => {
+  test('Auth class. The ledger survives restarts: a daemon that starts during a back-off keeps it', async () => {
     await using stack = await createStack({
       sandbox: { skus: 80, seed: 104 },
       env: { PARTNER_BACKOFF: '10m', PARTNER_RATE_WINDOW: '2s' },
@@ -74,7 +74,7 @@ describe('Auth class.', () => {
     await stack.caughtUp();
   });
 
-  test('Auth class. An account that is not configured is a state of its own, and back-offs as well', async () => {
+  test('Auth class. An account that is not configured is a state of its own, and also backs off', async () => {
     await using stack = await createStack({
       sandbox: { skus: 40, seed: 105, accountConfigured: false },
       env: { PARTNER_BACKOFF: '1m' },

@@ -8,7 +8,7 @@ import { catalogState, contents, logged, metric, nextLog, readyz, runNow, taskOf
 
 type Bad = Omit<Fault, 'route'>;
 
-/** More than a call may have, and not more than is read of an answer. */
+/** More than a call may contain, but not more than is read of an answer. */
 const MANY = Array.from({ length: 10_000 }, (_, i) => `FOREIGN-${i}`);
 const HUGE = Array.from({ length: 100_000 }, (_, i) => `FOREIGN-${i}`);
 
@@ -43,7 +43,7 @@ const BAD_MANIFESTS: Readonly<Record<string, Bad>> = {
   'no URL': { mutate: (body) => without(body, 'url') },
   'a URL that is none': { mutate: (body) => ({ ...body, url: 'see mail' }) },
   'no snapshot id': { mutate: (body) => without(body, 'snapshot_id') },
-  // Beside the field of the last manifest another one is left out.
+  // The field of the last manifest is missing, and two others disagree.
   'a snapshot id of two values, in other fields than before': {
     mutate: (body) => ({
       ...without(body, 'snapshot_id'),
@@ -53,7 +53,10 @@ const BAD_MANIFESTS: Readonly<Record<string, Bad>> = {
   },
 };
 
-/** Bodies that a daemon gets one after the other: each must leave everything as it was, and the last be forgotten. */
+/**
+ * Serves the bodies one after the other. Each must leave everything unchanged, and the next good answer must clear
+ * the failures.
+ */
 async function bearAll(
   task: 'delta' | 'manifest',
   bad: Readonly<Record<string, Bad>>,
@@ -95,14 +98,14 @@ async function bearAll(
   await expectMirrorIsTrue(sql, sandbox.world);
 }
 
-test('no answer of the delta that cannot be read whole moves the token, marks a SKU, or counts as a broken chain', () =>
+test('a delta answer that cannot be read moves no token, marks no SKU, and does not break the chain', () =>
   bearAll('delta', BAD_DELTAS, 801));
 
-test('no answer of the manifest route that cannot be read is followed by a download or changes anything', () =>
+test('a manifest answer that cannot be read is followed by no download and changes nothing', () =>
   bearAll('manifest', BAD_MANIFESTS, 802));
 
 describe('a bulk answer', () => {
-  test('that names SKUs nobody asked for changes nothing of them, and is counted and logged', async () => {
+  test('that names unrequested SKUs changes none of them, and is counted and logged', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 803, liveShare: 0, ghostShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -135,7 +138,7 @@ describe('a bulk answer', () => {
     expect(await metric(app, 'bulk_skus_total', 'outcome="not_found"')).toBe(0);
   });
 
-  test('that was asked for no SKU is a wrong body key: told at once, held against no SKU, over with the first that reads it', async () => {
+  test('that was asked for no SKU is reported as a wrong body key until the first good answer, and blames no SKU', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 806, liveShare: 0, ghostShare: 0 },
       env: { BULK_MAX_SKUS: '1' },
@@ -148,7 +151,7 @@ describe('a bulk answer', () => {
     expect(line).toMatchObject({ because: 'no-skus-read', next: expect.any(String) as unknown });
     const ready = async () => JSON.stringify(await readyz(app));
     await eventually(async () => expect(await ready()).toContain('PARTNER_BULK_BODY_KEY'));
-    // Each of these calls had one SKU.
+    // Each of these calls contained one SKU.
     await eventually(() => logged(stack, 'bulk.failed').length > 0 && sandbox.counts('bulk') > 4);
     const [{ punished }] = await sql<[{ punished: number }]>`
       select count(*)::int as punished from catalog_internal.due where failures > 0 or lane = catalog_internal.lane_of('error')`;
@@ -160,7 +163,7 @@ describe('a bulk answer', () => {
     expect(await ready()).not.toContain('PARTNER_BULK_BODY_KEY');
   });
 
-  test('with records that cannot be read leaves their SKUs as they are, due, as errors', async () => {
+  test('with records that cannot be read leaves their SKUs unchanged and due, as errors', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 804, liveShare: 0, ghostShare: 0 },
       env: { ERROR_INTERVAL: '1h' },

@@ -12,7 +12,7 @@ async function rowsOf(sql: Sql, skus: readonly string[]): Promise<Record<string,
 }
 
 describe('Bad lines.', () => {
-  test('Bad lines. A line that cannot be read is rejected, counted by reason, kept as a sample, and its SKU asked about', async () => {
+  test('Bad lines. An unreadable line is rejected, counted by reason and sampled, and its SKU is asked for', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 701, noopShare: 0, liveShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -59,8 +59,8 @@ describe('Bad lines.', () => {
     expect([...samples]).toEqual(
       reasons.map((reason, i) => ({ reason, sku: i < 5 ? bent[i] : null, kept: true })),
     );
-    // Five SKUs could be read from their bad lines and stay listed as they were; the sixth could not, so it is
-    // missing. What their lines would have told is asked for, once.
+    // Five SKUs could be read from their bad lines and stay listed; the sixth could not, so it is absent. All six
+    // are asked for once.
     const readable = bent.slice(0, 5);
     const listing = ({ sku, hash, price_source, in_manifest }: Record<string, unknown>) => ({
       sku,
@@ -77,7 +77,7 @@ describe('Bad lines.', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('Bad lines. Ten are tolerated in a small file, the eleventh refuses it', async () => {
+  test('Bad lines. Ten are tolerated in a small file; the eleventh makes it refused', async () => {
     await using stack = await createStack({ sandbox: { skus: 100, seed: 702 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -92,13 +92,13 @@ describe('Bad lines.', () => {
     }
   });
 
-  test('Bad lines. The same SKU twice is one SKU, due, and counted', async () => {
+  test('Bad lines. A duplicate SKU is one SKU, due, and counted', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 703, liveShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
     await stack.caughtUp();
     const doubled: string[] = [];
-    // The file keeps its number of lines: one SKU stands in the place of another as well.
+    // The file keeps its number of lines, so one SKU replaces another.
     sandbox.faults.add({
       route: 'file',
       file: bendLines((lines) => {
@@ -118,7 +118,7 @@ describe('Bad lines.', () => {
 
 describe('Files origin.', () => {
   test.each(['content', 'encoding', 'both'] as const)(
-    'Files origin. The object may be gzip by %s, and is fetched without the credential',
+    'Files origin. The object may be gzipped by %s, and is fetched without the credential',
     async (gzipFile) => {
       await using stack = await createStack({ sandbox: { skus: 60, seed: 704, dialect: { gzipFile } } });
       await stack.once();
@@ -130,7 +130,7 @@ describe('Files origin.', () => {
     },
   );
 
-  test('Files origin. Anything but https, or loopback where the base URL is, is not even connected to', async () => {
+  test('Files origin. Only https, or loopback if the base URL is, is connected to', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 705 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();

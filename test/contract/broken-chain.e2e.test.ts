@@ -12,7 +12,7 @@ describe('a broken chain', () => {
     ['0010', { message: 'expired', code: '0010' }],
     ['0013', { message: 'too large', code: '0013' }],
     ['a 400 without a code', { statusCode: 400, message: 'bad since' }],
-  ])('%s on the delta fetches one fresh manifest, and the mirror follows on from it', async (_name, body) => {
+  ])('(%s on the delta) fetches one fresh manifest, from which the mirror continues', async (_name, body) => {
     await using stack = await createStack({ sandbox: { skus: 100, seed: 301, liveShare: 0.05 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -22,7 +22,7 @@ describe('a broken chain', () => {
     sandbox.world.buildSnapshot();
     sandbox.faults.add({ route: 'delta', status: 400, body });
     await runNow(stack, app, 'delta');
-    // Then only is the delta asked for again.
+    // Only then is the delta asked for again.
     await eventually(() => expect(logged(stack, 'manifest.done')).toHaveLength(2));
     await stack.caughtUp();
     expect(logged(stack, 'delta.chain-broken')).toHaveLength(1);
@@ -35,7 +35,7 @@ describe('a broken chain', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('Catalog age. Stale while the chain is broken and the fresh manifest offers the very token that was rejected; no loop', async () => {
+  test('Catalog age. Stale while the chain is broken and the fresh manifest has the rejected token; no loop', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 302 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -60,7 +60,7 @@ describe('a broken chain', () => {
     expect(await metric(app, 'syncs_total', 'kind="manifest",outcome="rejected-token"')).toBe(1);
     expect(logged(stack, 'manifest.failed')[0]).toMatchObject({ because: 'rejected-token', level: 'warn' });
 
-    // The delta is asked with the token again, after longer each time; the manifest not before its time.
+    // The delta is retried with the token, after longer each time; the manifest not before its time.
     for (let times = 0; times < 3; times += 1) await runNow(stack, app, 'delta');
     expect(await taskOf(sql, 'delta')).toMatchObject({ outcome: 'snapshot-expired', failures: 3 });
     expect((await taskOf(sql, 'delta')).waits).toBeCloseTo(240, 0);
@@ -82,7 +82,7 @@ describe('a broken chain', () => {
     ['0010', expired],
     ['a 400 without a code', { statusCode: 400, message: 'bad since' }],
   ])(
-    'is none, where %s came once for the newest token: the delta goes on, and nothing is downloaded',
+    'needs more than one %s for the newest token: the delta continues, and nothing is downloaded',
     async (_name, body) => {
       await using stack = await createStack({ sandbox: { skus: 60, seed: 304 } });
       const { sandbox, sql } = stack;
@@ -103,7 +103,7 @@ describe('a broken chain', () => {
     },
   );
 
-  test('a chain that breaks again after each fresh manifest makes the mirror wait ever longer', async () => {
+  test('that breaks again after each fresh manifest makes the mirror wait ever longer', async () => {
     await using stack = await createStack({ sandbox: { skus: 40, seed: 303 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();

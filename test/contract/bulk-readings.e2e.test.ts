@@ -7,7 +7,7 @@ import { createStack } from '../support/stack.ts';
 import { askedSince, logged, metric, readyz } from './harness.ts';
 
 describe('Deferred.', () => {
-  test('Deferred. A waiting SKU counts in deferred_skus alone, and in due_skus once its time has come; no report shortens the wait', async () => {
+  test('Deferred. A waiting SKU counts only in deferred_skus until its time; no report shortens the wait', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 501, liveShare: 0.3, liveBudget: 1, ghostShare: 0 },
       env: { DEFERRED_INTERVAL: '1h' },
@@ -24,7 +24,7 @@ describe('Deferred.', () => {
     const waiting = (
       await sql<{ sku: string }[]>`select sku from catalog_internal.due where deferrals > 0`
     ).map(({ sku }) => sku);
-    // A delta's report, the watchlist, a new manifest: all of them together change nothing.
+    // A delta's report, the watchlist and a new manifest together change nothing.
     const from = sandbox.requests.length;
     for (const sku of waiting) world.setPrice(sku, 'XL', 5555);
     world.cross(waiting[0] ?? '', 'snapshot');
@@ -55,7 +55,7 @@ describe('Deferred.', () => {
     expect(row?.['due']).toBe(row?.['deferred']);
   });
 
-  test('Deferred. No SKU is asked again before DEFERRED_INTERVAL has passed, and all get their turn', async () => {
+  test('Deferred. No SKU is asked for again before DEFERRED_INTERVAL has passed, and all are eventually priced', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 502, liveShare: 0.5, liveBudget: 3, ghostShare: 0 },
       env: { DEFERRED_INTERVAL: '700ms' },
@@ -80,7 +80,7 @@ describe('Deferred.', () => {
 });
 
 describe('Prices come from bulk alone.', () => {
-  test('Prices come from bulk alone. No single lookup is ever sent, and whatever a call was for, it writes prices and metadata', async () => {
+  test('Prices come from bulk alone. No single lookup is ever sent, and every call writes prices and metadata', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 503, liveShare: 0.05 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -90,14 +90,14 @@ describe('Prices come from bulk alone.', () => {
       (row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length > 0,
     );
     if (one === undefined || two === undefined) throw new Error('too few SKUs');
-    // Asked for its metadata, it brings the price that no delta has told of yet.
+    // Asked for because of its metadata, it brings the price that no delta has reported yet.
     world.setPrice(one.sku, Object.keys(one.sizeMap)[0] ?? '', 313_131);
     await refreshAll(sql, 'metadata');
     await stack.caughtUp();
     const [price] =
       await sql`select count(*)::int as n from catalog.prices where sku = ${one.sku} and price = 313131`;
     expect(price).toEqual({ n: 1 });
-    // Asked for its price, it brings the metadata that no delta ever tells of.
+    // Asked for because of its price, it brings the metadata that no delta ever reports.
     world.setProduct(two.sku, { name: 'Renamed' });
     await refreshSkus(sql, [two.sku]);
     await stack.caughtUp();
@@ -127,7 +127,7 @@ describe('Prices come from bulk alone.', () => {
 });
 
 describe('Entries of two forms.', () => {
-  test('Entries of two forms. Live SKUs have objects, others bare numbers: all are priced, and no live outage is told', async () => {
+  test('Entries of two forms. Objects for live SKUs beside bare numbers are all priced, and no outage is reported', async () => {
     await using stack = await createStack({
       sandbox: { skus: 120, seed: 511, liveShare: 0.1, ghostShare: 0 },
       env: { BULK_MAX_SKUS: '25' },
@@ -158,8 +158,8 @@ describe('Entries of two forms.', () => {
 });
 
 describe('An entry that carries no readable price.', () => {
-  test('An entry that carries no readable price keeps its entry, is counted, and warned of', async () => {
-    // A bare null is no riddle: it says that there is no price.
+  test('An entry that carries no readable price is kept as it is, counted, and warned of', async () => {
+    // A bare null is readable: it says that there is no price.
     const riddles = { 'no price inside': { ask: 'n/a' }, text: 'call us', negative: -5, fraction: 12.5 };
     const entries = { ...riddles, nothing: null };
     await using stack = await createStack({ sandbox: { skus: 40, seed: 505, liveShare: 0 } });

@@ -8,7 +8,7 @@ import { askedSince, catalogState, letAge, logged, metric, readyz, runNow, taskO
 const HOUR = 3600;
 const TWO_DAYS_MS = 48 * HOUR * 1000;
 
-/** The manifest route tells of a snapshot that was built two days earlier than it was. */
+/** Makes the manifest route report each snapshot as built two days earlier than it was. */
 function ageSnapshots({ sandbox }: Stack): void {
   sandbox.faults.add({
     route: 'manifest',
@@ -21,7 +21,7 @@ function ageSnapshots({ sandbox }: Stack): void {
 }
 
 describe('Catalog age.', () => {
-  test('Catalog age. None before the first baseline: 0012 then is no staleness, and readyz is 503', async () => {
+  test('Catalog age. None before the first baseline: 0012 does not make it stale then, and readyz is 503', async () => {
     await using stack = await createStack({ sandbox: { skus: 40, seed: 201, initialSnapshot: false } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -43,7 +43,7 @@ describe('Catalog age.', () => {
   });
 
   test.each(['0012', '0014'] as const)(
-    'Catalog age. Stale on %s after a baseline: prices are followed by age all the same, until the catalog is back',
+    'Catalog age. Stale on %s after a baseline: prices are refreshed by age until the catalog is back',
     async (code) => {
       await using stack = await createStack({ sandbox: { skus: 150, seed: 202, liveShare: 0.04 } });
       const { sandbox, sql } = stack;
@@ -62,7 +62,7 @@ describe('Catalog age.', () => {
         `stale (the catalog routes return ${code})`,
       );
 
-      // No snapshot will ever tell of this move: only looking by age can find it.
+      // No snapshot will ever report this move: only a refresh by age can find it.
       world.setPrice(moved?.sku ?? '', Object.keys(moved?.sizeMap ?? {})[0] ?? '', 424_242);
       const asked = sandbox.requests.length;
       await letAge(sql, 600);
@@ -93,7 +93,7 @@ describe('Catalog age.', () => {
     ['cannot be read', { mutate: () => ({ snapshots: 'elsewhere' }) }],
     ['names more pages than are read', { mutate: (body: object) => ({ ...body, nextCursor: 'x' }) }],
   ])(
-    'Catalog age. Stale where the delta %s for two polls: by age and by manifest, until a delta is read',
+    'Catalog age. Stale if the delta %s for two polls: age and manifest take over until a delta is read',
     async (_, fault) => {
       await using stack = await createStack({ sandbox: { skus: 150, seed: 207, liveShare: 0.04 } });
       const { sandbox, sql } = stack;
@@ -120,7 +120,7 @@ describe('Catalog age.', () => {
       select count(*)::int as doubted from catalog.sku_trust where doubt in ('delta_late', 'catalog_stale')`;
       expect(doubted).toBe(0);
 
-      // The manifest of the snapshot that the delta does not tell of, once.
+      // The manifest of the snapshot that the delta does not report, once.
       await runNow(stack, app, 'catalog-check');
       await eventually(async () =>
         expect(
@@ -153,7 +153,7 @@ describe('Catalog age.', () => {
     expect(askedSince(stack, asked)).toEqual([]);
   });
 
-  test('Catalog age. While stale every SKU is re-priced oldest first', async () => {
+  test('Catalog age. While stale, every SKU is re-priced, oldest first', async () => {
     await using stack = await createStack({
       sandbox: { skus: 200, seed: 204, liveShare: 0, ghostShare: 0, unlistedShare: 0 },
       env: { BULK_MAX_SKUS: '10' },
@@ -171,13 +171,13 @@ describe('Catalog age.', () => {
     sandbox.world.stopBuilder();
     await runNow(stack, app, 'delta');
     await eventually(() => expect(askedSince(stack, asked)).toHaveLength(20));
-    // They are planned one after the other; what is sent side by side may arrive a few places early or late.
+    // They are planned in order; concurrent calls may arrive a few places early or late.
     for (const [call, skus] of askedSince(stack, asked).entries())
       for (const sku of skus)
         expect(Math.abs(Math.floor((place.get(sku) ?? 0) / 10) - call)).toBeLessThanOrEqual(4);
   });
 
-  test('Catalog age. An old snapshot is stale; a to_snapshot that moves proves freshness, until the next check says otherwise', async () => {
+  test('Catalog age. An old snapshot is stale; a moving to_snapshot proves freshness until the next check', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 205 } });
     const { sandbox, sql } = stack;
     ageSnapshots(stack);
@@ -192,7 +192,7 @@ describe('Catalog age.', () => {
     expect(await catalogState(sql)).toBe('stale');
     sandbox.faults.clear();
     await runNow(stack, app, 'catalog-check');
-    // That it is another build of the mirror's own snapshot has it downloaded first.
+    // It is another build of the mirror's own snapshot, so it is downloaded first.
     await eventually(async () => expect(await catalogState(sql)).toBe('ok'));
     const [status] = await sql`select snapshot_generated_at from catalog.sync_status`;
     expect(Date.now() - Number(status?.['snapshot_generated_at'])).toBeLessThan(HOUR * 1000);

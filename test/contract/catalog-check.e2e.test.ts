@@ -9,7 +9,7 @@ import { catalogState, logged, metric, readyz, runNow } from './harness.ts';
 const SKUS = 150;
 const sandbox = (seed: number) => ({ skus: SKUS, seed, liveShare: 0.04 });
 
-/** A mirror that has caught up, and whose manifest route has named its snapshot. */
+/** Starts a mirror that catches up, and whose manifest route has named its snapshot. */
 async function following(stack: Stack): Promise<App> {
   const app = await stack.start();
   await stack.caughtUp();
@@ -21,7 +21,7 @@ async function health(app: App): Promise<unknown> {
   return (await readyz(app)).body['degraded'];
 }
 
-/** The price of a SKU that is sold from a snapshot moves. */
+/** Moves the price of a snapshot-priced SKU. */
 function move({ sandbox: { world } }: Stack): { sku: string; size: string } {
   const [found] = [...world.truth().values()].filter(
     (row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length > 0,
@@ -38,19 +38,19 @@ async function knowsTheMove({ sql }: Stack): Promise<boolean> {
   return row.known;
 }
 
-/** The last line of a manifest that was merged: written after what it tells of is in Postgres. */
+/** Waits for the last line of a merged manifest, which is written after the merge is in Postgres. */
 async function untilDone(stack: Stack, line: object): Promise<void> {
   await eventually(() => expect(logged(stack, 'manifest.done').at(-1)).toMatchObject(line));
 }
 
-/** The manifest file cannot be downloaded for so long. */
+/** Makes the manifest file fail to download until the returned function is called. */
 function withhold({ sandbox: { faults } }: Stack): () => void {
   const { id } = faults.arm({ route: 'file', times: Infinity, status: 500 });
   return () => faults.disarm(id);
 }
 
 describe('the manifest route against the delta', () => {
-  test('A delta that stands still: prices do not look fresh, the manifest tells, and the mirror is well again', async () => {
+  test('A delta that stands still makes the catalog stale until a downloaded manifest makes it healthy again', async () => {
     await using stack = await createStack({ sandbox: sandbox(1801) });
     const { sql } = stack;
     const { faults, world } = stack.sandbox;
@@ -88,7 +88,7 @@ describe('the manifest route against the delta', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('A delta that loses SKUs: their number tells, and the manifest which they are', async () => {
+  test('A delta that loses SKUs is found by their number, and the manifest brings them', async () => {
     await using stack = await createStack({ sandbox: sandbox(1802) });
     const { sql } = stack;
     const { faults, world } = stack.sandbox;
@@ -114,7 +114,7 @@ describe('the manifest route against the delta', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('A snapshot that is built again under its name is downloaded', async () => {
+  test('A snapshot that is built again under the same name is downloaded', async () => {
     await using stack = await createStack({ sandbox: sandbox(1803) });
     const { sql } = stack;
     const { faults, world } = stack.sandbox;
@@ -138,7 +138,7 @@ describe('the manifest route against the delta', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('A mirror whose partner builds, and whose manifest route lags behind the delta, stays well', async () => {
+  test('A mirror whose manifest route lags behind the delta stays healthy while the partner builds', async () => {
     await using stack = await createStack({ sandbox: sandbox(1804) });
     const { sql } = stack;
     const { faults, world } = stack.sandbox;
@@ -166,7 +166,7 @@ describe('the manifest route against the delta', () => {
   });
 });
 
-/** The first answer again and again. */
+/** Returns a mutation that repeats the first answer. */
 function keeping(): (body: object) => object {
   let kept: object | null = null;
   return (body) => (kept ??= body);

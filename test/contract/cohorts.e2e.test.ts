@@ -20,7 +20,7 @@ function some(stack: Stack, source: 'snapshot' | 'live'): string {
 }
 
 describe('cohorts are followed:', () => {
-  test('now_live beats the stored manifest, and a changed SKU that it does not name is snapshot-priced', async () => {
+  test('now_live overrides the stored manifest, and a changed SKU that it does not name is snapshot-priced', async () => {
     await using stack = await createStack({
       sandbox: { skus: 80, seed: 1001, liveShare: 0.1, noopShare: 0 },
     });
@@ -33,7 +33,7 @@ describe('cohorts are followed:', () => {
     world.cross(comes, 'snapshot');
     world.buildSnapshot();
     await stack.caughtUp();
-    // LIVE_INTERVAL is one hour here; what was reported and has nothing new is seen again after 17 minutes.
+    // LIVE_INTERVAL is one hour here. A reported SKU without news is refreshed again after 17 minutes.
     expect(await cohortOf(sql, leaves)).toEqual({ price_source: 'live', no_hash: true, minutes: 60 });
     expect(await cohortOf(sql, comes)).toEqual({ price_source: 'snapshot', no_hash: true, minutes: 17 });
     expect(logged(stack, 'delta.applied').at(-1)).toMatchObject({ crossedToLive: 1, crossedToSnapshot: 1 });
@@ -45,7 +45,7 @@ describe('cohorts are followed:', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('live prices are refreshed by the mirror itself, for no delta tells of them', async () => {
+  test('live prices are refreshed by the mirror itself, because no delta reports them', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 1002, liveShare: 0.2 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -85,7 +85,7 @@ describe('cohorts are followed:', () => {
 });
 
 describe('replays are harmless:', () => {
-  test('everything asked again while nothing moved writes no price row and no history', async () => {
+  test('asking for everything again while nothing moved writes no price row and no history', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 1004, liveShare: 0.05 } });
     const { sql } = stack;
     const app = await stack.start();

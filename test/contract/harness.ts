@@ -6,12 +6,12 @@ import type { TaskName } from '../../src/store/ledger/tasks.ts';
 import { eventually } from '../support/eventually.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
-/** The log lines of one event. */
+/** Returns the log lines of one event. */
 export function logged(stack: Stack, event: string): LogLine[] {
   return stack.logs.filter((line) => line.event === event);
 }
 
-/** Resolves with the first line of the event that was written after `from` lines. */
+/** Waits for the first line of the event after the first `from` lines. */
 export async function nextLog(stack: Stack, event: string, from: number): Promise<LogLine> {
   return await eventually(() => {
     const found = stack.logs.slice(from).find((line) => line.event === event);
@@ -20,7 +20,7 @@ export async function nextLog(stack: Stack, event: string, from: number): Promis
   });
 }
 
-/** Everything the seller's tables hold, times included: equal before and after means that nothing was written. */
+/** Returns everything in the seller's tables, times included: equal results mean that nothing was written. */
 export async function contents(sql: Sql): Promise<unknown> {
   return {
     skus: await sql`select * from catalog.skus order by sku`,
@@ -31,7 +31,7 @@ export async function contents(sql: Sql): Promise<unknown> {
   };
 }
 
-/** Where the mirror stands in the catalog. */
+/** Returns the mirror's position in the catalog. */
 export async function token(sql: Sql): Promise<unknown> {
   const [row] = await sql`select snapshot_id, manifest_applied_at, manifest_lines from catalog_internal.sync`;
   return row;
@@ -42,7 +42,7 @@ export async function catalogState(sql: Sql): Promise<string> {
   return row.state;
 }
 
-/** How a task's last run ended, its failures in a row, and the seconds until its next run. */
+/** Returns how a task's last run ended, its failures in a row, and the seconds until its next run. */
 export async function taskOf(
   sql: Sql,
   task: TaskName,
@@ -54,8 +54,8 @@ export async function taskOf(
 }
 
 /**
- * Lets a task's time come without forgetting how often it failed, and waits until that run has ended and the daemon has
- * told of it: its line and its metrics come after what is in Postgres.
+ * Runs a task now without resetting its failures, and waits until the run has ended and the daemon has logged it:
+ * its line and its metrics come after what is in Postgres.
  */
 export async function runNow(stack: Stack, app: App, task: TaskName): Promise<void> {
   const from = stack.logs.length;
@@ -75,15 +75,15 @@ export async function runNow(stack: Stack, app: App, task: TaskName): Promise<vo
   });
 }
 
-/** Makes the mirror as old as if nobody had looked for so long. */
+/** Ages the mirror as if nothing had been refreshed for this long. */
 export async function letAge(sql: Sql, seconds: number): Promise<void> {
   await sql`
     update catalog_internal.due set due_at = due_at - make_interval(secs => ${seconds}) where due_at > now()`;
 }
 
 /**
- * One sample of GET /metrics; undefined where there is no such series. Labels in the order of the text. A scrape that
- * had no time to read the mirror, as on a busy machine, says so and is asked for again.
+ * Returns one sample of GET /metrics, or undefined if there is no such series. Labels are in the order of the
+ * text. A scrape that had no time to read the mirror, as on a busy machine, says so and is repeated.
  */
 export async function metric(app: App, name: string, labels = ''): Promise<number | undefined> {
   const text = await eventually(async () => {
@@ -102,7 +102,7 @@ export async function readyz(app: App): Promise<{ status: number; body: Record<s
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-/** A fault of the manifest file: its lines as they should be, bent. */
+/** Returns a fault of the manifest file that changes its correct lines. */
 export function bendLines(bend: (lines: string[]) => readonly string[]): (body: Buffer) => Buffer {
   return (body) => {
     const lines = gunzipSync(body).toString('utf8').trimEnd().split('\n');
@@ -110,12 +110,12 @@ export function bendLines(bend: (lines: string[]) => readonly string[]): (body: 
   };
 }
 
-/** The SKU of a manifest line. */
+/** Returns the SKU of a manifest line. */
 export function skuOfLine(line: string): string {
   return (JSON.parse(line) as { sku: string }).sku;
 }
 
-/** The SKUs of every bulk call from the `from`th request on. */
+/** Returns the SKUs of every bulk call from the `from`th request on. */
 export function askedSince(stack: Stack, from: number): string[][] {
   return stack.sandbox.requests.slice(from).flatMap((r) => (r.route === 'bulk' ? [r.skus] : []));
 }

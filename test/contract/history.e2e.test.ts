@@ -13,7 +13,7 @@ async function movesOf(sql: Sql, sku: string): Promise<(readonly [string, number
 }
 
 describe('History.', () => {
-  test('History. Prices that go by 0009 have new_price null, and come back with old_price null; a withdrawal is the same', async () => {
+  test('History. Prices that end by 0009 or a withdrawal have new_price null; returning ones have old_price null', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 1101 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -45,7 +45,7 @@ describe('History.', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('History. The first record of a SKU is no move, also when 0009 came before it', async () => {
+  test('History. The first record of a SKU is no move, even if 0009 came before it', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 1102 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -66,7 +66,7 @@ describe('History.', () => {
     expect(await movesOf(sql, 'LATE')).toEqual([['S', 100, 120]]);
   });
 
-  test('History. product_history names the column, and a corrected size_type comes with its prices in one transaction', async () => {
+  test('History. product_history names the column, and a corrected size_type commits together with its prices', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 1103 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -97,12 +97,12 @@ describe('History.', () => {
       where table_schema = 'catalog' and table_name = 'products'`;
     const names = columns.map(({ name }) => name);
     for (const { field } of history) expect(names).toContain(field);
-    // Whoever reads at any moment sees old sizes with their old meaning, or new ones with the new.
+    // A reader at any moment sees old sizes with their old meaning, or new ones with the new.
     const [written] = await sql`
       select pr.xmin = p.xmin as together, p.size, pr.size_map_size_type as meaning
       from catalog.prices p join catalog.products pr using (sku) where sku = 'META'`;
     expect(written).toEqual({ together: true, size: '42', meaning: 'EU' });
-    // What an answer has shown is told after it is in Postgres.
+    // What an answer contains is reported after it is in Postgres.
     await eventually(async () => {
       expect(logged(stack, 'size-type.changed')).toMatchObject([{ level: 'warn', skus: ['META'] }]);
       expect(await metric(app, 'metadata_changes_total')).toBe(7);

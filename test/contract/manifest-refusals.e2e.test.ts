@@ -20,7 +20,7 @@ import {
 
 type Bend = (body: Buffer) => Buffer;
 
-/** Two gzip members, cut exactly between them: the decompressor sees a whole, shorter file. */
+/** Cuts the text at a line's end and compresses it again: the decompressor sees an intact, shorter file. */
 const cutBetweenMembers: Bend = (body) => {
   const text = gunzipSync(body);
   const half = text.indexOf(0x0a, text.length / 2) + 1;
@@ -50,7 +50,7 @@ const BAD_FILES: readonly (readonly [string, string, Omit<Fault, 'route'>])[] = 
   ],
 ];
 
-/** A mirror on a filled stack, whose market has moved since, and no delta to tell of it. */
+/** Fills a mirror, and then moves the market without a delta that reports it. */
 async function filled(stack: Stack) {
   const app = await stack.start();
   await stack.caughtUp();
@@ -59,9 +59,9 @@ async function filled(stack: Stack) {
   return app;
 }
 
-describe('a manifest is applied whole or not at all', () => {
-  // One daemon bears them all, one after the other: what a refusal left behind would show in the next.
-  test('every bad file leaves mirror and token as they were, with its reason in log, status and metrics', async () => {
+describe('a manifest is applied completely or not at all', () => {
+  // One daemon gets them all, one after the other, so that anything a refusal left behind would show in the next.
+  test('every bad file leaves mirror and token unchanged, with its reason in log, status and metrics', async () => {
     await using stack = await createStack({ sandbox: { skus: 300, seed: 601 } });
     const { sandbox, sql } = stack;
     const app = await filled(stack);
@@ -76,7 +76,7 @@ describe('a manifest is applied whole or not at all', () => {
       const lines = logged(stack, 'manifest.failed').slice(failedBefore);
       expect({ name, because: lines.map((l) => l['because']) }).toEqual({ name, because: [because] });
       if (!because.startsWith('file-')) expect(lines[0]?.['problem']).toMatch(/^\d+ .*\d/);
-      // The same reason as a moment ago is no news.
+      // A reason that was logged before is logged at debug.
       const level = told.has(because) ? 'debug' : 'warn';
       told.add(because);
       expect(lines[0]).toMatchObject({ level, hint: expect.stringMatching(/\w/) as unknown });
@@ -85,7 +85,7 @@ describe('a manifest is applied whole or not at all', () => {
       expect({ name, contents: await contents(sql), token: await token(sql) }).toEqual({ name, ...before });
     }
     expect(await metric(app, 'manifest_lines_total', 'outcome="applied"')).toBe(metricBefore);
-    // With the file as it should be, the next try succeeds and forgets the failures.
+    // With the correct file, the next attempt succeeds and resets the failures.
     await runNow(stack, app, 'manifest');
     await stack.caughtUp();
     expect(await taskOf(sql, 'manifest')).toMatchObject({ outcome: 'done', failures: 0 });
@@ -94,7 +94,7 @@ describe('a manifest is applied whole or not at all', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('a manifest that lists far fewer SKUs is refused until `refresh --manifest --accept-shrink` confirms it, and then only once', async () => {
+  test('a manifest with far fewer SKUs is refused until `refresh --manifest --accept-shrink` confirms it, once', async () => {
     await using stack = await createStack({ sandbox: { skus: 100, seed: 602, noopShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -131,7 +131,7 @@ describe('a manifest is applied whole or not at all', () => {
     expect(flag).toEqual({ shrink_confirmed: false });
   });
 
-  test('a manifest older than the snapshot the mirror stands on is refused without a download', async () => {
+  test("a manifest older than the mirror's snapshot is refused without a download", async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 603 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -153,7 +153,7 @@ describe('a manifest is applied whole or not at all', () => {
     expect(await catalogState(sql)).toBe('ok');
   });
 
-  test('a 403 of the presigned URL asks for the manifest again, three times at most, and back-offs nobody', async () => {
+  test('a 403 of the presigned URL requests the manifest again, at most three times, without a back-off', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 604 } });
     const { sandbox, sql } = stack;
     const app = await filled(stack);
@@ -175,7 +175,7 @@ describe('a manifest is applied whole or not at all', () => {
     expect(await contents(sql)).toEqual(before);
   });
 
-  test('a download that a stop breaks off leaves nothing half done, and the next daemon begins it again', async () => {
+  test('a download that a stop interrupts leaves nothing half done, and the next daemon starts it again', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 605 } });
     const { sandbox, sql } = stack;
     const app = await filled(stack);
@@ -186,7 +186,7 @@ describe('a manifest is applied whole or not at all', () => {
     await app.wake('manifest');
     await eventually(() => expect(sandbox.counts('file')).toBe(files + 1));
     expect(await contents(sql)).toEqual(before);
-    // Stopped in the middle: nothing is half done, and the next daemon begins again at once.
+    // Stopped in the middle: nothing is half done, and the next daemon starts again at once.
     await app.stop();
     expect(await contents(sql)).toEqual(before);
     await stack.start();
@@ -196,7 +196,7 @@ describe('a manifest is applied whole or not at all', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('asked for while nothing moved, a manifest marks no SKU and writes no row: a live hash is never compared', async () => {
+  test('a manifest requested while nothing moved marks no SKU and writes no row: live hashes are not compared', async () => {
     await using stack = await createStack({ sandbox: { skus: 100, seed: 606, liveShare: 0.2 } });
     const { sandbox, sql } = stack;
     await stack.start();

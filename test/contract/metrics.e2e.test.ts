@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { logged, metric, runNow } from './harness.ts';
 
-test('what a daemon does shows in its metrics: baselines by cause, reports answered, waits, tasks, the state', async () => {
+test("metrics show a daemon's baselines by cause, latency of reported changes, waits and task successes", async () => {
   await using stack = await createStack({ sandbox: { skus: 120, seed: 611, liveShare: 0.05 } });
   const { sandbox, sql } = stack;
   const startedAt = Date.now() / 1000;

@@ -8,7 +8,7 @@ import { backends, createStack } from '../support/stack.ts';
 import { metric, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {
-  test('`run --once --timeout D` exits 75 and says what is still due: deferred SKUs are, live turns to come are not', async () => {
+  test('`run --once --timeout D` exits 75 and names what is due: deferred SKUs, but not later refreshes', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 1201, liveShare: 0.1, liveBudget: 0, ghostShare: 0 },
     });
@@ -67,7 +67,7 @@ describe('`run --once` and `readyz`:', () => {
     await stack.caughtUp();
   });
 
-  test("BullMQ's tables, where in Postgres, are in catalog_queue and nowhere else", async () => {
+  test("BullMQ's tables in Postgres are in catalog_queue and nowhere else", async () => {
     await using stack = await createStack({
       backend: 'postgres',
       database: 'empty',
@@ -81,7 +81,7 @@ describe('`run --once` and `readyz`:', () => {
   });
 });
 
-test('Ranges are checked: every value beyond its range is named, and nothing is touched', async () => {
+test('Ranges are checked: every value out of range is named, and nothing is touched', async () => {
   await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 1205 } });
   const wrong = {
     BULK_MAX_SKUS: '101',

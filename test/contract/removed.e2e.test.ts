@@ -13,12 +13,12 @@ async function skuRow(sql: Sql, sku: string): Promise<Record<string, unknown> | 
   return row;
 }
 
-/** How often the mirror asked for a SKU since the `from`th request. */
+/** Returns how often the mirror asked for a SKU since the `from`th request. */
 function timesAsked(stack: Stack, sku: string, from: number): number {
   return askedSince(stack, from).filter((skus) => skus.includes(sku)).length;
 }
 
-/** The first snapshot-priced SKUs with at least two sizes. */
+/** Returns the first snapshot-priced SKUs with at least two sizes. */
 function somePriced(stack: Stack, count: number): string[] {
   return [...stack.sandbox.world.truth().values()]
     .filter((row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length >= 2)
@@ -27,7 +27,7 @@ function somePriced(stack: Stack, count: number): string[] {
 }
 
 describe('Removed.', () => {
-  test('Removed. The row stays without prices, is asked once more, stays removed on 0009, and is then left alone', async () => {
+  test('Removed. The row stays without prices, is asked for once more, and after a 0009 is left alone', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 401, noopShare: 0 } });
     const { sandbox, sql } = stack;
     await stack.start();
@@ -46,7 +46,7 @@ describe('Removed.', () => {
     expect(history).toHaveLength(sizes);
     for (const move of history) expect(move).toMatchObject({ new_price: null });
 
-    // A month later it has still been asked once: only a report brings it up again.
+    // A month later it has still been asked for only once: only a report would bring it up again.
     await letAge(sql, 30 * 86_400);
     await stack.caughtUp();
     expect(timesAsked(stack, gone, from)).toBe(1);
@@ -54,7 +54,7 @@ describe('Removed.', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('Removed. A record brings it back at once and clears removed_at: the price routes are the price of record', async () => {
+  test('Removed. A record brings it back at once and clears removed_at: the price routes decide', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 402 } });
     const { sandbox, sql } = stack;
     await stack.start();
@@ -67,7 +67,7 @@ describe('Removed.', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('Removed. Reported again, it comes back the same way, and can go again', async () => {
+  test('Removed. A SKU that is reported again comes back, and can be removed again', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 403 } });
     const { sandbox, sql } = stack;
     await stack.start();
@@ -112,7 +112,7 @@ describe('Removed.', () => {
 });
 
 describe('SKUs nobody lists.', () => {
-  test('SKUs nobody lists. Known SKUs missing from a new manifest are asked once at once, and later by age', async () => {
+  test('SKUs nobody lists. Known SKUs missing from a new manifest are asked for once at once, and later by age', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 405, noopShare: 0, liveShare: 0 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;
@@ -148,7 +148,7 @@ describe('SKUs nobody lists.', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('SKUs nobody lists. Their moves are seen as soon as those of live SKUs, and no price is actionable for longer', async () => {
+  test('SKUs nobody lists. Their moves are seen as soon as live ones; their prices are not actionable for longer', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 407, liveShare: 0 },
       env: { LIVE_INTERVAL: '2s' },

@@ -9,7 +9,7 @@ import { logged, readyz, runNow, taskOf } from './harness.ts';
 const FAULT = { times: Infinity, status: 500, body: { errorMessage: 'Internal Server Error' } };
 
 describe('Retries.', () => {
-  test('Retries. A failed manifest is tried again after a minute, doubling to an hour; a success forgets the failures', async () => {
+  test('Retries. A failed manifest is retried after a minute, doubling to an hour; a success resets the failures', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 901 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -32,7 +32,7 @@ describe('Retries.', () => {
   test.each<[TaskName, Record<string, string>]>([
     ['delta', { DELTA_INTERVAL: '150s' }],
     ['catalog-check', { CATALOG_CHECK_INTERVAL: '150s' }],
-  ])('Retries. A failed %s is tried again on its schedule at the latest', async (task, env) => {
+  ])('Retries. A failed %s is retried on its schedule at the latest', async (task, env) => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 902 }, env });
     const app = await stack.start();
     await stack.caughtUp();
@@ -45,7 +45,7 @@ describe('Retries.', () => {
     expect(seconds).toEqual([60, 120, 150, 150]);
   });
 
-  test('Retries. After failed bulk calls their SKUs stay due, and from the fourth in a row on the next one waits ERROR_INTERVAL, doubling while calls fail', async () => {
+  test('Retries. SKUs of failed bulk calls stay due; from the fourth failure on, calls pause, doubling', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 903, liveShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -56,7 +56,7 @@ describe('Retries.', () => {
     await refreshSkus(sql, skus);
     const pauses = () => logged(stack, 'bulk.failed').map((line) => Number(line['pausedMs']));
     await eventually(() => expect(pauses()).toContain(2400));
-    // Calls under way together fail together, and each has its line.
+    // Concurrent calls fail together, and each has its line.
     expect([...new Set(pauses())].toSorted((a, b) => a - b)).toEqual([0, 300, 600, 1200, 2400]);
     const due = await sql`select sku from catalog_internal.due where due_at <= now() order by sku`;
     expect(due.map(({ sku }) => sku as string)).toEqual(skus.toSorted());
@@ -68,16 +68,16 @@ describe('Retries.', () => {
       .slice(from)
       .filter(({ route }) => route === 'bulk')
       .map(({ at }) => at);
-    // Once calls pause, one at a time goes out.
+    // Once calls pause, one at a time is sent.
     const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
-    // The last pause ends early: a delta is answered, so the outage may be over.
+    // The last pause ends early: an answered delta shows that the outage may be over.
     const paused = gaps.slice(failed.length - 4, failed.length - 1);
     for (const [i, gap] of paused.entries()) expect(gap).toBeGreaterThanOrEqual(300 * 2 ** i);
     expect((await readyz(app)).body['degraded']).toEqual([]);
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('Retries. SKUs in `errors` back off one by one while the others go on, and never become not_found', async () => {
+  test('Retries. SKUs in `errors` back off individually while the others continue, and never become not_found', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 904, liveShare: 0, ghostShare: 0 },
       env: { ERROR_INTERVAL: '10m' },

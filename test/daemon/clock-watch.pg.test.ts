@@ -22,7 +22,7 @@ const believed = async () => {
   return row.believed;
 };
 
-test('a host that sleeps beside its Postgres believes its clock as before, though the partner has another time', async () => {
+test("a host suspended together with its Postgres trusts its clock as before, even if the partner's differs", async () => {
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const watch = createClockWatch(store.sql, clock, () => {});
@@ -42,11 +42,11 @@ test('a host that sleeps beside its Postgres believes its clock as before, thoug
   }
 });
 
-test('a machine that has stood still beside a Postgres that has not takes no price for doubtful', async () => {
+test('a machine that was suspended while its Postgres was not makes no price doubtful', async () => {
   const watch = createClockWatch(store.sql, systemClock, () => {});
   watch.partnerAnswered(new Date(systemClock.now()));
   await watch.check();
-  // This process's clocks stood still, and so did what the partner has said by them.
+  // This process's clocks stood still, and so did the partner's time, which is known relative to them.
   await setClockAhead(store.sql, 72 * 3600);
   for (let looks = 0; looks < 2; looks += 1) {
     await watch.check();
@@ -57,7 +57,7 @@ test('a machine that has stood still beside a Postgres that has not takes no pri
   expect([watch.wrong()?.clock, await believed()]).toEqual(['host', true]);
 });
 
-test("Postgres's clock that was set forward is found by the partner's next answer", async () => {
+test("Postgres's clock that was set forward is detected by the partner's next answer", async () => {
   const watch = createClockWatch(store.sql, systemClock, () => {});
   watch.partnerAnswered(new Date(systemClock.now()));
   await watch.check();
@@ -69,7 +69,10 @@ test("Postgres's clock that was set forward is found by the partner's next answe
   expect([watch.wrong()?.clock, await believed()]).toEqual(['postgres', false]);
 });
 
-/** Watches of daemons that run for a moment each two hours, and whose partner answers by a clock that is so much off. */
+/**
+ * Returns whether the clock was steady in each of five short runs, two hours apart, whose partner's clock is off
+ * by `offMs`.
+ */
 async function steadyOfRuns(offMs: number): Promise<boolean[]> {
   await noteClock(store.sql, { steady: false });
   const steady: boolean[] = [];
@@ -89,21 +92,21 @@ async function steadyOfRuns(offMs: number): Promise<boolean[]> {
   return steady;
 }
 
-test('runs from cron know from the second on that the clock runs on, once the partner has answered', async () => {
+test('runs from cron know from the second one on that the clock is steady, once the partner has answered', async () => {
   expect(await steadyOfRuns(0)).toEqual([false, true, true, true, true]);
 });
 
-test('runs from cron whose partner has another time throw nothing away', async () => {
+test('runs from cron never call the clock steady if the partner has another time', async () => {
   expect(await steadyOfRuns(-2 * HOUR)).toEqual([false, false, false, false, false]);
 });
 
-/** A seller's trigger refuses each change of the history. */
+/** Creates a seller's trigger that refuses each change of the history. */
 async function appendOnly(): Promise<void> {
   await store.sql`create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''append-only''; end'`;
   await store.sql`create trigger append_only before update on catalog.price_history for each row execute function public.refuse()`;
 }
 
-test('what Postgres refuses to put right is told, tried again ever more rarely, and put right once it may be', async () => {
+test('what Postgres refuses to correct is reported, retried ever more rarely, and corrected once it may be', async () => {
   const { sql } = store;
   const events: ClockEvent[] = [];
   let passedMs = 0;
@@ -125,10 +128,10 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
     problem: expect.stringContaining('P0001'),
     hint: expect.stringContaining('trigger'),
   });
-  // What is not of the histories is right, and nothing is believed before they are.
+  // Everything but the histories is corrected, and nothing is trusted before they are.
   const [sku] = await sql`select asked_at <= clock_timestamp() as past from catalog.skus where sku = 'A'`;
   expect([sku, await believed()]).toEqual([{ past: true }, false]);
-  // Nor is what waits by the right clock brought forward by each try.
+  // The retries do not advance what waits by the correct clock either.
   await knownSkus(sql, ['C', 'D']);
   await mark(sql, ['C', 'D']);
   await claimDue(sql, { named: ['C'], quotas: allDue(1) }, LEASE_MS);
@@ -159,7 +162,7 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
   expect(events.at(-1)?.event).toBe('clock.set-back');
 });
 
-test('what a clock has dated that is set back again, while Postgres still refuses, is put right all the same', async () => {
+test('times from a clock that is set back again while Postgres still refuses are corrected nevertheless', async () => {
   const { sql } = store;
   const done = { ...NOTHING_RIGHT };
   await knownSkus(sql, ['A']);

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { listenOn, peerOf, reachedAt } from '../../src/daemon/http/listen.ts';
 
-/** A server of a host on which these addresses cannot be listened on. */
+/** Returns a server on a host where listening on these addresses fails. */
 function serverWhere(refused: Readonly<Record<string, string>>) {
   const tried: string[] = [];
   const server = Object.assign(new EventEmitter(), {
@@ -20,7 +20,7 @@ function serverWhere(refused: Readonly<Record<string, string>>) {
 }
 
 test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])(
-  'every address is every one of IPv4 where there is no IPv6 (%s)',
+  "'::' falls back to every IPv4 address if there is no IPv6 (%s)",
   async (code) => {
     const { tried, listen } = serverWhere({ '::': code });
     await listen('::');
@@ -28,13 +28,13 @@ test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])(
   },
 );
 
-test('where there is IPv6, one socket is for both', async () => {
+test('with IPv6, one socket serves both', async () => {
   const { tried, listen } = serverWhere({});
   await listen('::');
   expect(tried).toEqual(['::']);
 });
 
-test('nothing else is listened on in its place', async () => {
+test('any other error or address has no fallback', async () => {
   for (const [host, code] of [
     ['::', 'EADDRINUSE'],
     ['::', 'EACCES'],
@@ -49,7 +49,7 @@ test('nothing else is listened on in its place', async () => {
   await expect(listen('::')).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('who listens everywhere is reached on loopback', () => {
+test('a server that listens everywhere is reached on loopback', () => {
   expect(['::', '0.0.0.0', '::1', '10.0.0.7'].map(reachedAt)).toEqual([
     '127.0.0.1',
     '127.0.0.1',
@@ -64,6 +64,6 @@ test.each([
   ['2001:db8::ffff:1', '2001:db8::ffff:1'],
   ['::1', '::1'],
   [undefined, undefined],
-])('a connection from %s is told as one from %s', (remoteAddress, peer) => {
+])('a connection from %s is reported as one from %s', (remoteAddress, peer) => {
   expect(peerOf({ remoteAddress })).toBe(peer);
 });

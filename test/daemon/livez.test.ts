@@ -10,7 +10,10 @@ import { settingsWith } from '../support/settings.ts';
 
 const STARTED_AT = 1_000_000;
 
-/** Time that passes by hand; whoever sleeps wakes when it is due, and has done what it does before time goes on. */
+/**
+ * Returns a clock that is advanced by hand. Sleepers wake when they are due, and finish their work before time
+ * goes on.
+ */
 function handClock() {
   let now = STARTED_AT;
   const sleepers = new Set<{ readonly at: number; readonly wake: () => void }>();
@@ -39,7 +42,10 @@ function handClock() {
   };
 }
 
-/** A daemon whose Postgres is away, whose queues are or are not, and whose clock and last job are as the test says. */
+/**
+ * Creates a daemon whose Postgres is down, whose queues are up or down, and whose clock and last job the test
+ * controls.
+ */
 function daemon({
   queuesAnswer,
   because = new Error('away'),
@@ -51,7 +57,7 @@ function daemon({
 }) {
   let lastJobAt: number | null = null;
   const { clock, skip, pass } = handClock();
-  // Fragments of statements are never waited for.
+  // Fragments of statements are never awaited.
   const away = Promise.reject(because);
   away.catch(() => undefined);
   const sql = Object.assign(() => away, {
@@ -77,7 +83,7 @@ function daemon({
   const health = createHealth(parts, runner, () => atWork);
   return {
     health,
-    /** Begins what a daemon does all the time, and nobody asks for. */
+    /** Starts what a daemon does all the time by itself. */
     watch: () => {
       const watched = {
         ...parts,
@@ -102,7 +108,7 @@ function daemon({
   };
 }
 
-test('a daemon lives for five minutes without a job, from its start and from the last one', () => {
+test('a daemon counts as live for five minutes without a job, from its start and from its last job', () => {
   const { health, skip, job } = daemon({ queuesAnswer: true });
   expect(health.live()).toEqual({ ok: true, lastJobSecondsAgo: 0 });
   skip(DEAD_AFTER_MS - 1);
@@ -114,14 +120,14 @@ test('a daemon lives for five minutes without a job, from its start and from the
   expect(health.live()).toEqual({ ok: false, lastJobSecondsAgo: 300 });
 });
 
-test('while the queues are away no job can end: a restart would not help, and it lives', async () => {
+test('a daemon stays live while the queues are down, because a restart would not help', async () => {
   const { health, skip } = daemon({ queuesAnswer: false });
   await health.ready();
   skip(10 * DEAD_AFTER_MS);
   expect(health.live()).toEqual({ ok: true, lastJobSecondsAgo: 3000 });
 });
 
-test('where the queues answer it is dead, whatever Postgres does', async () => {
+test('a daemon without jobs is dead if the queues answer, whatever Postgres does', async () => {
   const { health, skip } = daemon({ queuesAnswer: true });
   await health.ready();
   skip(DEAD_AFTER_MS);
@@ -129,7 +135,7 @@ test('where the queues answer it is dead, whatever Postgres does', async () => {
 });
 
 test.each([true, false])(
-  'nobody needs to ask for more than /livez; the queues answer: %s',
+  '/livez is right even if nothing else is requested; the queues answer: %s',
   async (queuesAnswer) => {
     const { health, watch, pass } = daemon({ queuesAnswer });
     watch();
@@ -151,7 +157,7 @@ const AT_WORK: StatementAtWork = {
   attached: [],
 };
 
-test('while Postgres is at work on what it was asked, a restart would not help, and readiness says what it is at', async () => {
+test('a daemon stays live while Postgres works on its statement, and readiness says on which tables', async () => {
   const { health, skip } = daemon({
     queuesAnswer: true,
     atWork: [{ ...AT_WORK, pid: 8, seconds: 30 }, AT_WORK],
@@ -165,7 +171,7 @@ test('while Postgres is at work on what it was asked, a restart would not help, 
   });
 });
 
-test('readiness names a certificate that is not trusted, and not a server that is away', async () => {
+test('readiness names a certificate that is not trusted, instead of a server that does not answer', async () => {
   const because = Object.assign(new Error('self-signed'), { code: 'SELF_SIGNED_CERT_IN_CHAIN' });
   const { reason } = (await daemon({ queuesAnswer: true, because }).health.ready()) as { reason?: string };
   expect(reason).toContain('the certificate of Postgres is not trusted (SELF_SIGNED_CERT_IN_CHAIN)');

@@ -7,7 +7,7 @@ import { useStore } from '../store/support.ts';
 
 const store = useStore();
 
-test('a daemon learns within a minute that a later version has migrated the database, and says so once', async () => {
+test('a daemon notices within a minute that a later version has migrated the database, and logs it once', async () => {
   const { sql } = store;
   const newest = await newestMigration();
   const lines: unknown[] = [];

@@ -42,7 +42,7 @@ test.each([
   'postgres://v:q@h/other',
   'postgres://v:q@h/db?sslmode=require',
   'postgresql://v:q@i/db',
-])('%s leads elsewhere: its login is taken, and that is told once', (next) => {
+])('%s points elsewhere: only its login is used, and that is reported once', (next) => {
   const { file, url, told } = setUp('postgres://u:p@h/db');
   file.text = next;
   expect([url(), url()]).toEqual(['postgres://v:q@h/db', 'postgres://v:q@h/db']);
@@ -53,7 +53,7 @@ test.each([
   expect([url(), told()]).toEqual(['postgres://v:q@h/db', 2]);
 });
 
-test('the log says that DATABASE_URL_FILE leads elsewhere now, and that nobody follows it there', async () => {
+test('the log says that DATABASE_URL_FILE points elsewhere, and that a restart is needed to follow it', async () => {
   const lines: string[] = [];
   const log = createLogger({
     level: 'info',

@@ -6,10 +6,10 @@ import { healthOf } from '../support/health.ts';
 
 const store = useStore();
 
-test('many who ask at once make one reading, whose statements on the ledger end with the time for an answer', async () => {
+test('concurrent requests share one reading, whose statements on the ledger end at the answer timeout', async () => {
   const health = healthOf(store.sql);
   const other = connect(store.url, { max: 2 });
-  /** Sessions that read the ledger for health, and get nowhere. */
+  /** Returns how many sessions wait to read the ledger for health. */
   const reading = async () => {
     const [row] = await other<[{ sessions: number }]>`
       select count(*)::int as sessions from pg_stat_activity
@@ -24,7 +24,7 @@ test('many who ask at once make one reading, whose statements on the ledger end 
       await eventually(async () => expect(await reading()).toBeGreaterThan(0));
       expect(await reading()).toBe(1);
       expect((await asked)[0]).toMatchObject({ ok: false });
-      // The ledger is locked as before.
+      // The ledger is still locked.
       await eventually(async () => expect(await reading()).toBe(0));
     });
   } finally {

@@ -8,7 +8,7 @@ const store = useStore();
 
 const BEHIND = 300;
 
-/** As a server answers who has no entry in its pg_hba.conf. */
+/** The answer of a server without a matching pg_hba.conf entry. */
 const NO_ENTRY = { S: 'FATAL', C: '28000', M: 'no pg_hba.conf entry', R: 'ClientAuthentication' };
 
 let closed: Port;
@@ -22,7 +22,7 @@ test.each([
   ['a login', () => Object.assign(new URL(store.url), { username: 'nobody_here', password: 'x' }), '(28'],
   ['a database', () => Object.assign(new URL(store.url), { pathname: '/nowhere_here' }), '(3D000)'],
 ])(
-  '%s that Postgres refuses is said behind hundreds of statements, each refused by a connection of its own',
+  '%s that Postgres refuses is reported even behind hundreds of waiting statements',
   async (_what, url, code) => {
     const sql = connect(url().href, { max: 2 });
     const waiting = Array.from({ length: BEHIND }, () => sql`select`.catch(() => {}));

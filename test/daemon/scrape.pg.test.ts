@@ -12,11 +12,11 @@ interface Line extends Record<string, unknown> {
   readonly err?: { readonly code?: string };
 }
 
-/** Those on the function that is gone: on a busy machine a reading may also have failed for its time. */
+/** Returns the lines about the missing function: on a busy machine a reading may also have timed out. */
 const onTheFunction = (lines: readonly Line[]) => lines.filter(({ err }) => err?.code === '42883');
 const named = (lines: readonly Line[], name: string) => lines.filter(({ event }) => event === name);
 
-/** What is scraped from a daemon on this database, and what it logs. */
+/** Returns what a daemon on this database exposes and logs. */
 function daemon() {
   const lines: Line[] = [];
   const log = createLogger({
@@ -31,14 +31,14 @@ function daemon() {
     lines,
     reasons: async () => (await health.read()).health.reasons.map(({ text }) => text),
     isRead: async () => (await value('mirror_stats_available')) === '1',
-    /** In one of its scrapes: on a busy machine a reading may take longer than one has time for. */
+    /** Waits for a scrape with this value: on a busy machine a reading may take longer than a scrape waits. */
     shows: (metric: string, expected: string) =>
       eventually(async () => expect(await value(metric)).toBe(expected)),
   };
 }
 
 test.each([-3600, 0, 3600])(
-  'a back-off lasts by the clock of Postgres, here %d seconds ahead of the host’s',
+  'a back-off follows the clock of Postgres, here %d seconds ahead of the host’s',
   async (seconds) => {
     await setClockAhead(store.sql, seconds);
     await store.sql`insert into catalog_internal.pace (ceiling, raised_at, backoff_until) values (100, now(), now() + interval '1 min')`;
@@ -52,7 +52,7 @@ test.each([-3600, 0, 3600])(
 const rename = (from: string, to: string) =>
   store.sql.unsafe(`alter function catalog_internal.${from}() rename to ${to}`);
 
-test('a reading that fails is told of once, with its reason, and again when it is over', async () => {
+test('a failing reading is logged once with its reason, and once when it is over', async () => {
   const { lines, isRead, shows } = daemon();
   await shows('mirror_stats_available', '1');
   lines.length = 0;
@@ -68,7 +68,7 @@ test('a reading that fails is told of once, with its reason, and again when it i
   expect(named(lines, 'status.read')[0]?.['times']).toBeGreaterThan(1);
 });
 
-test('rows that were deleted are named with what makes them anew, until they are there', async () => {
+test('deleted rows are reported with what restores them, until they are back', async () => {
   const { reasons } = daemon();
   await store.sql`delete from catalog_internal.live_plan`;
   expect(await reasons()).toEqual([
@@ -79,11 +79,11 @@ test('rows that were deleted are named with what makes them anew, until they are
   expect((await reasons()).join()).not.toContain('cannot be read');
 });
 
-test('a count of the catalog that fails is told of with its reason, also where the last one is shown, and when it is over', async () => {
+test('a failing count of the catalog is logged with its reason, even while an old one is shown, and so is its end', async () => {
   const { lines, shows } = daemon();
   const fails = 'catalog_internal.catalog_counts';
   await shows('mirror_stats_available', '1');
-  // Of a catalog that takes long to count, whose last counts are shown while new ones are made.
+  // A catalog that takes long to count, whose last counts are shown while new ones are made.
   await store.sql`update ${store.sql(fails)} set counted_at = now() - interval '40 minutes', counted_in_ms = 60000`;
   await store.sql`alter function catalog_internal.put_off_by(catalog_internal.due) rename to put_off_gone`;
   try {
@@ -107,7 +107,7 @@ test('a count of the catalog that fails is told of with its reason, also where t
   );
 });
 
-test('a database without the tables, made anew or restored without them, says so and what to do', async () => {
+test("a database without the mirror's tables is reported with what to do", async () => {
   const { reasons } = daemon();
   await store.sql`alter schema catalog_internal rename to elsewhere`;
   try {
@@ -122,7 +122,7 @@ test('a database without the tables, made anew or restored without them, says so
   expect((await reasons()).join()).not.toContain('not in this database');
 });
 
-test('one that takes longer than a second is waited for, as scrapes wait for their answer', async () => {
+test('a reading that takes longer than a second is waited for', async () => {
   const { shows } = daemon();
   const [{ result }] = await store.sql<[{ result: string }]>`
     select pg_get_function_result('catalog_internal.followers_now()'::regprocedure) as result`;
@@ -139,10 +139,10 @@ test('one that takes longer than a second is waited for, as scrapes wait for the
   }
 });
 
-test('how far followers are behind is counted, not read: a scrape reads one change of each', async () => {
+test('a scrape counts how far followers are behind, and reads at most one change of each', async () => {
   const { sql } = store;
   await sql`insert into catalog.skus (sku, state, in_manifest) values ('A', 'priced', true)`;
-  // Of all three tables, in turns.
+  // Rows in all three tables, interleaved.
   for (const batch of [3, 2, 4]) {
     await sql`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at) select 'A', n::text, 1, n, now() from generate_series(2, 6) n`;

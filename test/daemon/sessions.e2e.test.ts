@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 test.concurrent.each(backends())(
-  'queues in %s: every session is known as one of the mirror, whatever DATABASE_URL calls them',
+  'queues in %s: every session is named as the mirror’s, whatever DATABASE_URL calls it',
   async (backend) => {
     await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 163 } });
     const url = new URL(stack.databaseUrl);

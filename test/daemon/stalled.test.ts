@@ -6,15 +6,15 @@ import type { Log } from '../../src/telemetry/log/logger.ts';
 const MINUTE = 60_000;
 
 /**
- * Watches a daemon whose last job ended at `lastJobAt(now)`, for an hour; when it was found stalled, in minutes, and
- * what was logged.
+ * Watches a daemon for an hour whose last job ended at `lastJobAt(now)`. Returns when it was found stalled, in
+ * minutes, and what was logged.
  */
 async function found(daemon: {
   lastJobAt: (now: number) => number;
   queuesAnswer?: (now: number) => boolean;
   postgresAnswers?: (now: number) => boolean;
   isAtWork?: (now: number) => boolean;
-  /** The process is stopped then for ten minutes. */
+  /** When the process is stopped, for ten minutes. */
   stoppedAt?: number;
 }) {
   let now = 0;
@@ -58,28 +58,28 @@ test('a daemon whose jobs end is never stalled', async () => {
   expect(await found({ lastJobAt: (now) => now - 4.9 * MINUTE })).toEqual({ at: 'never', lines: [] });
 });
 
-test('one that ends none for five minutes is, and says so', async () => {
+test('a daemon that completes no job for five minutes is stalled, and logs that', async () => {
   const { at, lines } = await found({ lastJobAt: () => 0 });
   expect(at).toBeGreaterThanOrEqual(5);
   expect(at).toBeLessThan(7);
   expect(lines).toEqual([{ event: 'app.stalled', lastJobSecondsAgo: expect.any(Number) as number }]);
 });
 
-test('while the queues or Postgres do not answer, it is not the daemon that is stalled', async () => {
+test('a daemon is not stalled while the queues or Postgres do not answer', async () => {
   const back = 30 * MINUTE;
   const answers = (now: number) => now >= back;
   for (const away of [{ queuesAnswer: answers }, { postgresAnswers: answers }])
     expect((await found({ lastJobAt: () => 0, ...away })).at).toBeGreaterThanOrEqual(30);
 });
 
-test('while Postgres is at work on what it was asked, no job can end', async () => {
+test('a daemon is not stalled while Postgres works on its statement', async () => {
   const isAtWork = (now: number) => now < 30 * MINUTE;
   expect((await found({ lastJobAt: () => 0, isAtWork })).at).toBeGreaterThanOrEqual(30);
 });
 
-test('a process that was stopped for minutes has the time to end a job first', async () => {
+test('a process that was stopped for minutes gets time to complete a job first', async () => {
   const stoppedAt = 20 * MINUTE;
-  // Its connections were lost meanwhile, and its first job afterwards ends half a minute later.
+  // It lost its connections meanwhile, and its first job afterwards ends half a minute later.
   const lastJobAt = (now: number) => (now > stoppedAt && now < stoppedAt + 10.5 * MINUTE ? stoppedAt : now);
   expect((await found({ lastJobAt, stoppedAt })).at).toBe('never');
 });

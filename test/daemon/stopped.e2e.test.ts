@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createStack } from '../support/stack.ts';
 
-test('a daemon that a signal has stopped waits for nothing any more, so that its process ends at once', async () => {
+test('a daemon stopped by a signal leaves no timer behind, so that its process ends at once', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, seed: 31 } });
   const waits = new Map<symbol, AbortSignal | undefined>();
   const clock: Clock = {

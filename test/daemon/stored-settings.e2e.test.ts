@@ -4,7 +4,7 @@ import { createStack } from '../support/stack.ts';
 
 const CATALOG = { skus: 20, marketIntervalMs: 0, snapshotIntervalMs: 0 };
 
-test('a start that cannot have its port changes nothing that SQL goes by', async () => {
+test('a start whose port is taken changes no setting that SQL uses', async () => {
   await using stack = await createStack({ sandbox: CATALOG });
   const { sql } = stack;
   const stored = async () =>
@@ -21,7 +21,7 @@ test('a start that cannot have its port changes nothing that SQL goes by', async
   expect(await stored()).toEqual(before);
 });
 
-test('settings of a daemon beside another one, as of a `run --once`, count while it is there, and no longer', async () => {
+test('settings of a second daemon, such as a `run --once`, apply only while it runs', async () => {
   await using stack = await createStack({ sandbox: CATALOG });
   const confidence = async () => {
     const [row] = await stack.sql`select actionable_confidence as bound from catalog_internal.settings`;

@@ -7,7 +7,7 @@ import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 
-/** A daemon that is there, has stored its settings, and compares them when it is told to. */
+/** Registers a daemon with stored settings, which compares them when told to. */
 async function daemon(env: Readonly<Record<string, string>>) {
   const lines: Record<string, unknown>[] = [];
   const take = (line: Record<string, unknown>) => lines.push(line);
@@ -20,7 +20,7 @@ async function daemon(env: Readonly<Record<string, string>>) {
   return { lines, leave, compare: createSettingsWatch(own) };
 }
 
-/** By what SQL goes. */
+/** Returns the settings that SQL uses. */
 async function effective() {
   const [row] = await store.sql<[{ confidence: number; live: number; scoped: boolean }]>`
     select actionable_confidence as confidence, live_interval as live, (select scoped from catalog_internal.scoping)
@@ -34,7 +34,7 @@ const BY_OLD = { confidence: 0.99, live: 600, scoped: false };
 const BY_NEW = { confidence: 0.5, live: 1200, scoped: true };
 const NAMES = ['LIVE_INTERVAL', 'ACTIONABLE_CONFIDENCE'];
 
-test('SQL goes by the settings of the daemon that was started last, and both tell which ones differ', async () => {
+test('SQL uses the settings of the daemon that started last, and both log which ones differ', async () => {
   const old = await daemon(OLD);
   expect(await effective()).toEqual(BY_OLD);
   const other = await daemon(NEW);
@@ -48,7 +48,7 @@ test('SQL goes by the settings of the daemon that was started last, and both tel
   ]);
   expect(old.lines).toEqual([{ ...differ, effective: 'other' }]);
 
-  // A rolling update: the old one goes, the new one's stay.
+  // A rolling update: the old daemon stops, and the new one's settings stay.
   await old.leave();
   await other.compare();
   await other.compare();
@@ -56,7 +56,7 @@ test('SQL goes by the settings of the daemon that was started last, and both tel
   expect(other.lines).toHaveLength(2);
 });
 
-test('a daemon that goes on alone puts its own settings back, once it has seen twice that the other is gone', async () => {
+test('a daemon left alone restores its own settings once it has seen twice that the other is gone', async () => {
   const old = await daemon(OLD);
   const other = await daemon(NEW);
   await old.compare();
@@ -72,7 +72,7 @@ test('a daemon that goes on alone puts its own settings back, once it has seen t
   expect(old.lines).toHaveLength(said);
 });
 
-test('where settings are the same nothing is told, nor written', async () => {
+test('equal settings are neither logged nor written', async () => {
   const one = await daemon(OLD);
   const two = await daemon(OLD);
   const row = async () => await store.sql`select xmin::text from catalog_internal.settings`;
@@ -82,7 +82,7 @@ test('where settings are the same nothing is told, nor written', async () => {
   expect([...one.lines, ...two.lines]).toEqual([]);
 });
 
-test('that they differ is told again when they have been the same in between', async () => {
+test('a difference is logged again if the settings were equal in between', async () => {
   const old = await daemon(OLD);
   const twice = async () => {
     await old.compare();
@@ -93,7 +93,7 @@ test('that they differ is told again when they have been the same in between', a
   expect(old.lines.filter(({ event }) => event === 'settings.differ')).toHaveLength(2);
 });
 
-test('of another limit its parts are not named, and of the same one a part is', async () => {
+test('a different limit is named without its parts, and a different part of an equal limit by its own name', async () => {
   const one = await daemon({ PARTNER_RATE_LIMIT: '100' });
   expect(one.lines).toEqual([]);
   const two = await daemon({ PARTNER_RATE_LIMIT: '150' });

@@ -12,24 +12,24 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 /*
- * The account as the partner sees it: two replicas on one database and the real clock, against a sandbox that counts
- * every request in the account's limit and refuses what is over it. Judged by when requests arrived there, and by
- * nothing that the mirror says of itself. A window is three seconds instead of sixty, and so is the back-off.
+ * The account as the partner sees it: two replicas on one database and the real clock, against a sandbox that
+ * counts every request towards the account's limit and refuses those over it. Only the arrival times there decide,
+ * not what the mirror reports about itself. A window is three seconds instead of sixty, and so is the back-off.
  */
 
 const WINDOW_MS = 3000;
 const SHARE = 0.6;
 const FLOOR = 0.2;
-/** The pacer's smallest ceiling after a refusal, and its growth a window at these limits. */
+/** The pacer's smallest ceiling after a refusal, and its growth per window at these limits. */
 const RESUME_FLOOR = 20;
 const RAISE = 5;
 /**
- * What left before a refusal was written down may still arrive this much later, on a machine with much else to do.
- * Far less than the back-off, so that a half-open request that is refused would show.
+ * Requests sent before a refusal was recorded may arrive this much later on a busy machine. This is far shorter
+ * than the back-off, so that a refused half-open request would be noticed.
  */
 const UNDER_WAY_MS = WINDOW_MS / 3;
 
-/** What the mirror may send at most in a window, by an account's limit. */
+/** Returns the most that the mirror may send in a window under an account's limit. */
 function limitsOf(limit: number): PaceLimits & { readonly spanMs: number; readonly most: number } {
   const limits = { maxPerWindow: limit * SHARE, windowMs: WINDOW_MS, backoffMs: WINDOW_MS };
   return { ...limits, spanMs: WINDOW_MS + guardMs(limits), most: sendsPerWindow(limits) };
@@ -38,7 +38,8 @@ function limitsOf(limit: number): PaceLimits & { readonly spanMs: number; readon
 type Busy = Stack & { readonly limits: ReturnType<typeof limitsOf> };
 
 /**
- * An account with that limit, and what two daemons have more to ask of than they may: 100 live SKUs wanted each second.
+ * Creates an account with that limit, and more work for two daemons than it allows: 100 live SKUs wanted every
+ * second.
  */
 async function busyAccount(limit: number, seed: number): Promise<Busy> {
   const stack = await createStack({
@@ -57,14 +58,15 @@ async function busyAccount(limit: number, seed: number): Promise<Busy> {
   return { ...stack, limits: limitsOf(limit) };
 }
 
-/** As if the daemons had run for a while: otherwise they start at half of their pace. */
+/** Makes the daemons start as if they had run for a while; otherwise they start at half of their pace. */
 async function longSinceStarted({ databaseUrl, sql }: Stack): Promise<void> {
   await migrateDatabase(databaseUrl);
   await sql`insert into catalog_internal.pace (ceiling, raised_at) values (1000, now())`;
 }
 
 /**
- * Arrivals of requests that count in the limit. The mirror never asks for a single SKU: who does is another service.
+ * Returns when requests that count towards the limit arrived. The mirror never asks for a single SKU: those
+ * requests come from another service.
  */
 function arrivals({ sandbox }: Stack, whose: 'own' | 'foreign', status?: number): number[] {
   return sandbox.requests
@@ -73,7 +75,7 @@ function arrivals({ sandbox }: Stack, whose: 'own' | 'foreign', status?: number)
     .map(({ at }) => at);
 }
 
-/** One request of another service of the seller, with the same credential. */
+/** Sends one request from another service of the seller, with the same credential. */
 async function otherRequest({ sandbox }: Stack): Promise<void> {
   const basic = Buffer.from(`${sandbox.apiKey}:${sandbox.secret}`).toString('base64');
   const answer = await fetch(`${sandbox.url}/partner/lowest/ORDERS`, {
@@ -82,7 +84,7 @@ async function otherRequest({ sandbox }: Stack): Promise<void> {
   await answer.arrayBuffer();
 }
 
-/** Every live SKU has a price that no refresh before has seen. */
+/** Gives every live SKU a price that no earlier refresh has seen. */
 function moveLive(world: World): void {
   for (const { sku, priceSource, sizeMap } of world.truth().values()) {
     const [size] = Object.keys(sizeMap);
@@ -90,7 +92,7 @@ function moveLive(world: World): void {
   }
 }
 
-/** Another service that asks nobody: so many requests in so many milliseconds. */
+/** Sends this many requests in this many milliseconds, from another service that asks for no permission. */
 async function burst(stack: Stack, requests: number, ms: number): Promise<void> {
   const answers: Promise<void>[] = [];
   for (let i = 0; i < requests; i += 1) {
@@ -100,7 +102,7 @@ async function burst(stack: Stack, requests: number, ms: number): Promise<void> 
   await Promise.all(answers);
 }
 
-/** Other services that ask catalog.take_request and do as they are told, until they fall quiet. */
+/** Other services that ask catalog.take_request and obey it, until they stop. */
 class PoliteOthers implements AsyncDisposable {
   readonly #stack: Stack;
   readonly #quiet = new AbortController();
@@ -110,7 +112,7 @@ class PoliteOthers implements AsyncDisposable {
     this.#stack = stack;
   }
 
-  /** One more, with a rest after each of its requests. */
+  /** Starts one more, which rests after each of its requests. */
   begin(restMs = 0): void {
     this.#sessions.push(this.#ask(restMs));
   }
@@ -139,7 +141,7 @@ class PoliteOthers implements AsyncDisposable {
   }
 }
 
-/** Waits until the mirror has sent this many requests or more in each of the last windows. */
+/** Waits until the mirror has sent at least this many requests in each of the last windows. */
 async function busyWindows(stack: Stack, windows: number, requests: number): Promise<void> {
   await eventually(
     () => {
@@ -154,15 +156,15 @@ async function busyWindows(stack: Stack, windows: number, requests: number): Pro
 }
 
 /**
- * What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its
- * half-open request.
+ * Bursts others' requests until the mirror is refused. Returns what the partner saw of the mirror until `windows`
+ * windows after its half-open request.
  */
 async function refusedByABurst(stack: Busy, windows: number) {
   const own = () => arrivals(stack, 'own');
   const refusals = () => arrivals(stack, 'own', 403);
   const before = refusals().length;
-  // As many as the account's limit: whatever the mirror sends beside them is too much. A machine with much else to do
-  // may take so long for them that they fill no window: then once more.
+  // As many as the account's limit, so that anything the mirror sends is too much. On a busy machine they may take
+  // too long to fill a window: then once more.
   await eventually(
     async () => {
       await burst(stack, stack.sandbox.options.rateLimit, 1000);
@@ -188,8 +190,8 @@ async function refusedByABurst(stack: Busy, windows: number) {
   };
 }
 
-describe.concurrent('the account’s pace, seen at the partner', () => {
-  test('alone: two replicas fill their share evenly, never more, and are never refused', async ({
+describe.concurrent('the account’s pace, as the partner sees it', () => {
+  test('alone: two replicas fill their share evenly, never exceed it, and are never refused', async ({
     expect,
   }) => {
     await using stack = await busyAccount(50, 1601);
@@ -197,7 +199,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     const apps = [await stack.start(), await stack.start()];
     await busyWindows(stack, 3, 0.8 * limits.most);
     const own = arrivals(stack, 'own');
-    // From half the pace on, growing: the first window holds no more than that.
+    // They start at half the pace and grow: the first window contains no more than that.
     const [first = 0] = own;
     expect(countIn(own, first, first + WINDOW_MS)).toBeLessThanOrEqual(limits.most / 2 + RAISE);
     expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(limits.maxPerWindow);
@@ -209,7 +211,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await eventually(() => expectMirrorIsTrue(stack.sql, stack.sandbox.world));
   });
 
-  test('beside bursts of others that ask nobody: a refusal each, back-off, slow recovery, and nothing is lost', async ({
+  test('beside bursts of greedy services: one refusal each, a back-off, a slow recovery, and no loss', async ({
     expect,
   }) => {
     await using stack = await busyAccount(100, 1602);
@@ -224,11 +226,11 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
       await busyWindows(stack, 1, busy);
       moveMarket(sandbox.world, round);
       const back = await refusedByABurst(stack, windows);
-      // One, and what was under way while its refusal was being written down.
+      // One refusal, and those of requests in flight while it was being recorded.
       expect(back.refusedForMs).toBeLessThanOrEqual(UNDER_WAY_MS);
       expect(back.backoffFor).toBeGreaterThanOrEqual(WINDOW_MS - 5);
       expect(back.backoffFor).toBeLessThanOrEqual(2 * WINDOW_MS);
-      // Half of what was sent before, and a little more each window; evenly, and no less than that either.
+      // Half of what was sent before, and a little more each window: evenly, and not too little either.
       const resume = Math.max(RESUME_FLOOR, back.sentBefore / 2);
       expect(mostWithin(back.later, WINDOW_MS / 4)).toBeLessThanOrEqual((resume + windows * RAISE) / 4 + 3);
       for (const [i, count] of back.each.entries()) {
@@ -237,12 +239,12 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
       }
     }
     expect(mostWithin(arrivals(stack, 'own'), WINDOW_MS)).toBeLessThanOrEqual(limits.maxPerWindow);
-    // Those of a refused call too are asked about again, long before its lease would end.
+    // SKUs of a refused call are asked for again as well, long before its lease would end.
     moveLive(sandbox.world);
     await eventually(() => expectMirrorIsTrue(stack.sql, sandbox.world));
   });
 
-  test('beside others that ask catalog.take_request: gives way to its floor, takes the rest back, and nobody is refused', async ({
+  test('beside services that ask catalog.take_request: yields down to its floor, recovers, and nobody is refused', async ({
     expect,
   }) => {
     const ACCOUNT = 60;
@@ -263,7 +265,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await others.fallQuiet();
     const aWindow = (whose: 'own' | 'foreign') => countIn(arrivals(stack, whose), settled, end) / 2;
     expect(aWindow('own')).toBeLessThanOrEqual(ACCOUNT * FLOOR + 1);
-    // What is over the bounds above breaks a promise; what falls short of these may be a slow machine's doing.
+    // Exceeding the upper bounds breaks a promise; falling below the lower ones may be due to a slow machine.
     expect(aWindow('own')).toBeGreaterThanOrEqual(0.5 * ACCOUNT * FLOOR);
     expect(aWindow('foreign')).toBeGreaterThanOrEqual(0.5 * (ACCOUNT * (1 - FLOOR)));
 

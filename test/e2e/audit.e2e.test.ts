@@ -15,7 +15,7 @@ async function audit(stack: Stack): Promise<unknown> {
   return row;
 }
 
-/** A filled mirror, and snapshots enough that the prices as of the present one are known. */
+/** Creates a filled mirror with enough snapshots that the prices as of the present one are known. */
 async function followed(noopShare: number): Promise<Stack & { readonly app: App }> {
   const stack = await createStack({
     sandbox: { skus: 120, seed: 1501, liveShare: 0.05, ghostShare: 0, noopShare },
@@ -29,7 +29,7 @@ async function followed(noopShare: number): Promise<Stack & { readonly app: App 
   return { ...stack, app };
 }
 
-/** Moves the prices of so many snapshot-priced SKUs. */
+/** Moves the prices of this many snapshot-priced SKUs. */
 function move(stack: Stack, count: number): void {
   const { world } = stack.sandbox;
   const some = [...world.truth().values()].filter(
@@ -38,7 +38,7 @@ function move(stack: Stack, count: number): void {
   for (const row of some.slice(0, count)) nudge(world, row);
 }
 
-test('a sweep that sees moves before the delta is counted as first, in SQL, metrics and status', async () => {
+test('moves that a sweep sees before the delta are counted as seen first, in SQL, metrics and status', async () => {
   await using stack = await followed(0);
   const { app } = stack;
   move(stack, 7);
@@ -64,7 +64,7 @@ test('a sweep that sees moves before the delta is counted as first, in SQL, metr
   expect(json).toMatchObject({ deltaAudit: { movesSeenFirst: 7, movesNeverReported: 0 } });
 });
 
-test('reports of what moved are confirmed, reports of what did not are unchanged', async () => {
+test('reports of moved prices count as confirmed, reports of others as unchanged', async () => {
   await using stack = await followed(1);
   move(stack, 10);
   stack.sandbox.world.buildSnapshot();
@@ -72,7 +72,7 @@ test('reports of what moved are confirmed, reports of what did not are unchanged
   expect(await audit(stack)).toEqual({ confirmed: 10, unchanged: 10, first: 0, never: 0, waiting: 0 });
 });
 
-test('moves that the delta keeps to itself are found out', async () => {
+test('moves that the delta never reports are counted as such', async () => {
   await using stack = await followed(0);
   stack.sandbox.faults.add({ route: 'delta', times: Infinity, mutate: (json) => ({ ...json, changed: [] }) });
   move(stack, 5);
@@ -88,7 +88,7 @@ test('moves that the delta keeps to itself are found out', async () => {
   expect(await audit(stack)).toMatchObject({ waiting: 0, never: 5 });
 });
 
-test('a busy market with an honest partner leaves nothing unreported', async () => {
+test('a busy market with an honest partner has no unreported moves', async () => {
   await using stack = await followed(0.2);
   const { world } = stack.sandbox;
   for (let round = 0; round < 3; round += 1) {

@@ -3,17 +3,17 @@ import { askedSince, logged, nextLog } from '../contract/harness.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 
-/** Ten calls a minute, of five live SKUs each: for 250 of them five minutes. */
+/** Ten calls a minute, of five live SKUs each: 250 of them take five minutes. */
 const SLOW = { PARTNER_RATE_LIMIT: '12', LIVE_INTERVAL: '1m' };
 const WATCHED = 5;
 
-test('after two hours without an answer the SKUs that matter most are refreshed first, and not those that are due for longest', async () => {
+test('after two hours without an answer, the SKUs that matter most are refreshed before those overdue longest', async () => {
   await using stack = await createStack({
     sandbox: { skus: 500, liveShare: 0.5, ghostShare: 0, mislistedShare: 0, seed: 2001 },
   });
   const { sandbox, sql } = stack;
   const live = [...sandbox.world.truth().values()].filter(({ priceSource }) => priceSource === 'live');
-  // Throughout the list, whatever it is ordered by.
+  // Spread over the whole list, whatever it is ordered by.
   const watched = live.flatMap(({ sku }, n) => (n % Math.floor(live.length / WATCHED) === 7 ? [sku] : []));
   await sql`insert into catalog.watchlist ${sql(watched.map((sku) => ({ sku, weight: 50 })))}`;
   await stack.once();
@@ -24,7 +24,7 @@ test('after two hours without an answer the SKUs that matter most are refreshed 
   await sql`update catalog.products set refreshed_at = refreshed_at - interval '2 hours'`;
   await sql`update catalog_internal.tasks set next_at = next_at - interval '2 hours'`;
   await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '2 hours'`;
-  // As scattered as a schedule is: the watched ones are the last to be due.
+  // Spread like a schedule, with the watched SKUs due last.
   await sql`
     update catalog_internal.due set due_at = now() - interval '1 hour' * case when sku = any(${watched}) then 0.01 else 0.1 + random() end
     where live`;

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { runNow } from '../contract/harness.ts';
 import { createStack } from '../support/stack.ts';
 
-/** A delta whose token is another one each time it is written, of `most` in turn; `changed` as given. */
+/**
+ * Returns a delta whose token changes each time it is serialised, cycling through `most` values, with `changed` as
+ * given.
+ */
 function newToken(changed: () => readonly string[], most: number): object {
   let nth = 0;
   return {
@@ -42,7 +45,7 @@ test.each([
   expect(checked).toBe(isRead);
 });
 
-test('once tokens are known to be of each answer, three without any SKU are the end', async () => {
+test('once tokens are known to change with each answer, the third answer without a SKU ends the polling', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, seed: 1511 } });
   const { sandbox, sql } = stack;
   const app = await stack.start();

@@ -3,7 +3,10 @@ import type { Ambiguity, SandboxOptions } from '../../src/sandbox/index.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 
-/** What the partner does not document, said in four ways; some of it is found by shape, some must be configured. */
+/**
+ * Four variants of what the partner does not document. Some of it is recognised by its shape, some must be
+ * configured.
+ */
 const DIALECTS: readonly [string, SandboxOptions['dialect'], Record<string, string>][] = [
   [
     'objects everywhere, and fields nobody knows',
@@ -45,7 +48,7 @@ const DIALECTS: readonly [string, SandboxOptions['dialect'], Record<string, stri
 ];
 
 describe.each(DIALECTS)('%s', (_name, dialect, env) => {
-  test('fill, deltas and re-prices end in the truth', async () => {
+  test('a fill, deltas and re-prices match the truth', async () => {
     await using stack = await createStack({
       env,
       sandbox: { skus: 250, liveShare: 0.08, seed: 31, dialect },
@@ -64,7 +67,7 @@ describe.each(DIALECTS)('%s', (_name, dialect, env) => {
   });
 });
 
-test('an ambiguous partner: what it leaves out changes nothing, and what withholds changes is asked again', async () => {
+test('with an ambiguous partner, omissions change nothing, and answers that hide changes are asked again', async () => {
   await using stack = await createStack({
     sandbox: { skus: 250, liveShare: 0.08, seed: 32, ambiguous: true },
     env: { DELTA_INTERVAL: '200ms', ERROR_INTERVAL: '200ms' },
@@ -75,7 +78,7 @@ test('an ambiguous partner: what it leaves out changes nothing, and what withhol
   for (let round = 0; round < 8; round += 1) {
     for (let n = 0; n < 5; n += 1) sandbox.step();
     sandbox.world.buildSnapshot();
-    // The delta tells of some snapshots, a manifest of the others.
+    // A delta reports some of the snapshots, a manifest the others.
     if (round % 3 === 1) sandbox.world.breakChain();
     await stack.caughtUp();
     await stack.everythingDue();
@@ -83,7 +86,7 @@ test('an ambiguous partner: what it leaves out changes nothing, and what withhol
     await expectMirrorIsTrue(sql, sandbox.world);
   }
   await expectHistoryIsAChain(sql);
-  // How often the catalog is asked depends on the machine; of records and lines there are many in any case.
+  // How often the catalog is asked depends on the machine; there are many records and lines in any case.
   const kinds: Ambiguity[] = [
     'withdrawn-without-size-type',
     'no-size-type',

@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-/** SKUs that no call has answered yet. */
+/** Returns the SKUs that no call has answered yet. */
 async function unanswered({ sql }: Stack): Promise<string[]> {
   const rows = await sql<{ sku: string }[]>`
     select sku from catalog.skus where in_manifest and asked_at is null order by sku`;
@@ -12,11 +12,11 @@ async function unanswered({ sql }: Stack): Promise<string[]> {
 
 const bulkCalls = ({ sandbox }: Stack) => sandbox.requests.filter(({ route }) => route === 'bulk');
 
-describe('SKUs with which a bulk call fails as a whole', () => {
-  test('in the catalog: they are found, named and asked alone, and all others are mirrored meanwhile', async () => {
+describe('SKUs that make a whole bulk call fail', () => {
+  test('are found in the catalog, logged and asked alone, while all others are mirrored', async () => {
     await using stack = await createStack({
       sandbox: { skus: 600, refusedShare: 0.005, ghostShare: 0, seed: 1501 },
-      // Others are always due: where nothing but these SKUs is asked about, it may be an outage.
+      // Other SKUs are always due: if only these SKUs were asked for, the failures could be an outage.
       env: { ERROR_INTERVAL: '1s', LIVE_INTERVAL: '2s' },
     });
     const { sandbox, sql } = stack;
@@ -24,7 +24,7 @@ describe('SKUs with which a bulk call fails as a whole', () => {
     expect(refused).toHaveLength(3);
     await stack.start();
     await eventually(async () => expect(await unanswered(stack)).toEqual(refused), { what: 'all others' });
-    // Halves of calls of a hundred, for three SKUs; and nobody else waits for them.
+    // Calls of a hundred are halved for three SKUs, and no other SKU waits for them.
     expect(bulkCalls(stack).filter(({ status }) => status === 400).length).toBeLessThan(3 * 10);
     const paused = stack.logs.filter(
       (line) => line.event === 'bulk.failed' && Number(line['pausedMs']) > 1000,
@@ -44,10 +44,10 @@ describe('SKUs with which a bulk call fails as a whole', () => {
     const alone = await sql`select sku from catalog_internal.due where largest_call = 1 order by sku`;
     expect(alone.map(({ sku }) => sku as string)).toEqual(refused);
 
-    // The partner mends it: they are mirrored like any other.
+    // The partner fixes them: they are mirrored like any other.
     for (const sku of refused) sandbox.world.setRefused(sku, false);
     await sql`update catalog_internal.due set held_until = now() where claim is null and held_until is not null`;
-    // Not until nothing is due: at an interval of two seconds a slow machine never sees that.
+    // Does not wait until nothing is due: at an interval of two seconds a slow machine never reaches that.
     await eventually(
       async () =>
         expect(await sql`select from catalog_internal.due where largest_call is not null`).toHaveLength(0),
@@ -56,7 +56,7 @@ describe('SKUs with which a bulk call fails as a whole', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('on the watchlist, one that nobody knows: the live prices stay within LIVE_INTERVAL', async () => {
+  test('on the watchlist, unknown to the catalog, do not delay live prices beyond LIVE_INTERVAL', async () => {
     await using stack = await createStack({
       sandbox: { skus: 300, liveShare: 0.1, seed: 1502 },
       env: { LIVE_INTERVAL: '4s', ERROR_INTERVAL: '5s' },
@@ -71,7 +71,7 @@ describe('SKUs with which a bulk call fails as a whole', () => {
       { what: 'the SKU alone' },
     );
     const [{ since }] = await sql<[{ since: Date }]>`select clock_timestamp() as since`;
-    // Twice around, with the SKU there: before, calls stopped for all at the first.
+    // Two rounds with that SKU; calls used to stop for all at the first.
     await eventually(
       async () => {
         const [row] = await sql<[{ behind: number; live: number }]>`
@@ -85,7 +85,7 @@ describe('SKUs with which a bulk call fails as a whole', () => {
   });
 });
 
-test('calls that are too large for the partner: the size that it answers is found and kept', async () => {
+test('calls that are too large for the partner shrink to a size that it answers, which is kept', async () => {
   await using stack = await createStack({
     sandbox: { skus: 900, bulkLimit: 30, liveShare: 0, seed: 1503 },
     env: { ERROR_INTERVAL: '5s' },

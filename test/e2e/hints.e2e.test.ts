@@ -5,7 +5,7 @@ import { askedSince, logged, metric, nextLog, runNow } from '../contract/harness
 import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-/** So many calls a minute, of five live SKUs each, that 600 of them take three minutes. */
+/** So few calls a minute, of five live SKUs each, that 600 of them take three minutes. */
 const SCARCE = { PARTNER_RATE_LIMIT: '40', LIVE_INTERVAL: '30s', LOG_LEVEL: 'debug' };
 const SLOW = 90_000;
 
@@ -13,7 +13,7 @@ interface Service extends AsyncDisposable {
   hint(source: string, skus: readonly string[]): Promise<void>;
 }
 
-/** Another service of the seller, whose login may do what catalog_watcher may and nothing else. */
+/** Creates another service of the seller, whose login has the rights of catalog_watcher and no other. */
 async function service({ sql, databaseUrl }: Stack): Promise<Service> {
   const role = `service_${randomBytes(6).toString('hex')}`;
   await sql.unsafe(`create role ${role} login password 'x' in role catalog_watcher`);
@@ -32,7 +32,7 @@ async function service({ sql, databaseUrl }: Stack): Promise<Service> {
   };
 }
 
-/** Reads what the sandbox's source of hints tells, from one call to the next. */
+/** Returns a function that reads the sandbox's new hints since its last call. */
 function hintReader({ sandbox }: Stack): () => Promise<string[]> {
   let after = 0;
   return async () => {
@@ -44,8 +44,8 @@ function hintReader({ sandbox }: Stack): () => Promise<string[]> {
 }
 
 /**
- * As after days in which hardly anything moved, the last refresh of each some minutes ago, and the next ones one
- * after the other.
+ * Makes it look as if hardly anything moved for days: each SKU was refreshed minutes ago, and the next refreshes
+ * are spread out.
  */
 async function calmDays(sql: Sql): Promise<void> {
   await sql`update catalog_internal.live_rates set alpha = 10, beta = 40000, short_odds = null, wholesale_moves = 0, wholesale_minutes = 2880`;
@@ -61,7 +61,7 @@ const precisionOf = async (sql: Sql, source: string) => {
   return row ?? { precision: Number.NaN, tested: 0 };
 };
 
-test('a source of hints is believed as far as it proves right, and its SKUs are refreshed before others', async () => {
+test('a source of hints is trusted as far as it proves right, and its SKUs are refreshed before others', async () => {
   await using stack = await createStack({
     sandbox: {
       skus: 1200,
@@ -92,7 +92,7 @@ test('a source of hints is believed as far as it proves right, and its SKUs are 
 
   const first = await move();
   expect(first.length).toBeGreaterThan(20);
-  // Of the same login, and never right.
+  // From the same login, and never right.
   const still = [...sandbox.world.truth().values()]
     .filter(({ sku, priceSource }) => priceSource === 'live' && !first.includes(sku))
     .slice(0, 20)
@@ -114,7 +114,7 @@ test('a source of hints is believed as far as it proves right, and its SKUs are 
   );
   expect(await metric(app, 'hints_total', 'source="rumours"')).toBe(still.length);
 
-  // Those that may be refreshed again, a minute after the last time.
+  // Those that may be refreshed again, a minute after the last refresh.
   const all = await move();
   const rows = await sql<{ sku: string }[]>`
     select sku from catalog.skus where sku = any(${all}) and price_source = 'live' and asked_at < now() - interval '1 minute'`;
@@ -123,29 +123,29 @@ test('a source of hints is believed as far as it proves right, and its SKUs are 
   await other.hint('orders', hinted);
   const from = sandbox.requests.length;
   const asked = () => askedSince(stack, from).flat();
-  // On a machine with other work calls go on for a while before one reads the hints.
+  // On a busy machine some calls pass before one reads the hints.
   await eventually(async () => {
     const [{ unread }] = await sql<
       [{ unread: number }]
     >`select count(*)::int as unread from catalog_internal.hints`;
     expect(unread).toBe(0);
   });
-  // A call or two may be under way.
+  // A call or two may be in flight.
   const soon = asked().length + hinted.length + 15;
   await eventually(() => expect(asked().length).toBeGreaterThanOrEqual(soon), { within: SLOW });
   const early = asked()
     .slice(0, soon)
     .filter((sku) => hinted.includes(sku));
-  // By chance it is a tenth.
+  // By chance it would be a tenth.
   expect(early.length / hinted.length).toBeGreaterThan(0.7);
 });
 
-/** So many calls a minute that what is due of 500 live SKUs is a backlog. */
+/** So few calls a minute that the due ones of 500 live SKUs are a backlog. */
 const BEHIND = { PARTNER_RATE_LIMIT: '30', LIVE_INTERVAL: '30s', LOG_LEVEL: 'debug' };
 
 const LINE = { brand: 'Acme', model: 'Runner' };
 
-test('after an outage of the partner SKUs that matter come first, then those that were hinted at meanwhile, and a line as soon as it is known to move', async () => {
+test('after an outage, important SKUs come first, then hinted ones, and a line as soon as it is known to move', async () => {
   await using stack = await createStack({
     sandbox: { skus: 1000, liveShare: 0.5, ghostShare: 0, seed: 2004, hintRecall: 1, hintPrecision: 1 },
   });
@@ -185,7 +185,7 @@ test('after an outage of the partner SKUs that matter come first, then those tha
   await sql`update catalog_internal.live_plan set refreshed_at = refreshed_at - interval '2 hours', solved_at = solved_at - interval '2 hours'`;
   await sql`update catalog_internal.tasks set next_at = next_at - interval '2 hours'`;
   await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '2 hours'`;
-  // By due time the watched and the hinted ones would be the last.
+  // By due time, the watched and the hinted SKUs would be last.
   await sql`
     update catalog_internal.due set largest_call = null, held_until = null, failures = 0,
       due_at = now() - interval '1 hour' * case when sku = any(${[...watched, ...hinted]}) then 0.01 else 0.1 + random() end
@@ -208,7 +208,7 @@ test('after an outage of the partner SKUs that matter come first, then those tha
     [watched, 3 * watched.length],
     [hinted, both + 10],
   ] as const) {
-    // A call may be under way before the list of what is worth most is made.
+    // A call may be in flight before the list of the most worthwhile SKUs is made.
     expect(Math.min(...places(skus).map((place) => place + before))).toBeGreaterThanOrEqual(0);
     expect(Math.max(...places(skus))).toBeLessThan(most);
   }
@@ -216,7 +216,7 @@ test('after an outage of the partner SKUs that matter come first, then those tha
   const turned = (event: string) =>
     eventually(() => expect(logged(stack, event)).not.toEqual([]), { within: SLOW });
   await turned('release.suspected');
-  // What the next minute brings: a new list of what is worth most.
+  // As a minute later: a new list of the most worthwhile SKUs.
   await runNow(stack, app, 'live-plan');
   await turned('release.confirmed');
   await runNow(stack, app, 'live-plan');

@@ -6,7 +6,10 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-/** A daemon whose partner was right until now, and SKUs with two prices at least, whose moves deltas report. */
+/**
+ * Creates a daemon whose partner has been right so far, and SKUs with at least two prices, whose moves deltas
+ * report.
+ */
 async function mirrored(skus: number, seed: number) {
   const stack = await createStack({ sandbox: { skus, seed, noopShare: 0 } });
   const app = await stack.start();
@@ -17,7 +20,7 @@ async function mirrored(skus: number, seed: number) {
   return { stack, app, rows };
 }
 
-/** What the partner then says of these SKUs, as it tells everyone. */
+/** Multiplies the partner's prices of these SKUs, and waits until the mirror has them. */
 async function multiply(stack: Stack, skus: Iterable<string>, factor: number): Promise<void> {
   const { world } = stack.sandbox;
   const truth = world.truth();
@@ -28,7 +31,7 @@ async function multiply(stack: Stack, skus: Iterable<string>, factor: number): P
   await stack.caughtUp();
 }
 
-/** The one line of this event, once it is there: it is written after what it tells of is in Postgres. */
+/** Waits for the only line of this event, which is written after its subject is in Postgres. */
 async function untilLogged(stack: Stack, event: string, line: object): Promise<void> {
   await eventually(() => expect(logged(stack, event)).toMatchObject([line]), { what: event });
 }
@@ -39,7 +42,7 @@ async function actionable(sql: Sql, sku: string): Promise<{ doubt: string | null
   return row;
 }
 
-test('a price with a digit too many is shown, told, explained, and acted on once the seller says that it is one', async () => {
+test('a price with an extra digit is mirrored, reported, explained, and actionable once the seller accepts it', async () => {
   const { stack, app, rows } = await mirrored(60, 1901);
   await using _ = stack;
   const { sql, env } = stack;
@@ -48,7 +51,7 @@ test('a price with a digit too many is shown, told, explained, and acted on once
   expect(await actionable(sql, wrong)).toEqual({ doubt: null, actionable: true });
   await multiply(stack, [wrong], 10);
 
-  // True to what the partner says, and nothing to act on.
+  // It mirrors what the partner says, but is not actionable.
   await expectMirrorIsTrue(sql, stack.sandbox.world);
   expect(await actionable(sql, wrong)).toEqual({ doubt: 'implausible', actionable: false });
   expect(await actionable(sql, right)).toEqual({ doubt: null, actionable: true });
@@ -71,7 +74,7 @@ test('a price with a digit too many is shown, told, explained, and acted on once
   expect(await metric(app, 'doubted_skus', 'doubt="implausible"')).toBe(0);
 });
 
-test('a partner that says cents for half of its catalog is told at once, and no price that moved is acted on', async () => {
+test('a partner that sends cents for half of its catalog is reported at once, and no moved price is actionable', async () => {
   const { stack, rows } = await mirrored(700, 1902);
   await using _ = stack;
   const { sql, env } = stack;
@@ -86,14 +89,14 @@ test('a partner that says cents for half of its catalog is told at once, and no 
   expect(screen.stdout).toContain('prices have moved implausibly in masses');
   expect(screen.stdout).toContain('refresh --accept');
 
-  // Of the others, the next that moves waits, however little that is; those that stand still do not.
+  // Of the other SKUs, the next to move is doubted, however small the move; those that do not move are not.
   const [little, still] = rows.slice(300).map(({ sku }) => sku);
   if (little === undefined || still === undefined) throw new Error('too few SKUs');
   await multiply(stack, [little], 1.01);
   expect(await actionable(sql, little)).toEqual({ doubt: 'mass-move', actionable: false });
   expect(await actionable(sql, still)).toEqual({ doubt: null, actionable: true });
 
-  // Right again: what has the prices of before is no longer doubted, without anybody's help.
+  // Prices that are back at their old values are no longer doubted, without anybody's help.
   await multiply(stack, skus, 1 / 100);
   const [doubted] = await sql<[{ n: number }]>`
     select count(*)::int as n from catalog.sku_trust where doubt is not null and sku = any(${skus})`;

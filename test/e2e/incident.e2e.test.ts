@@ -9,7 +9,7 @@ import { backends, createStack, type Stack } from '../support/stack.ts';
 const SKUS = 600;
 const [backend] = backends();
 
-/** No plan is about to be made, which would give refreshes that are made due by hand their places again. */
+/** No plan is about to be made, which would reschedule refreshes that were made due by hand. */
 const PLANNED = `exists (select from catalog_internal.live_plan where solved_at is not null) and exists (
   select from catalog_internal.tasks
   where task = 'live-plan' and running_until is null and next_at > now() + interval '15 seconds')`;
@@ -20,10 +20,10 @@ const incident = (stack: Stack) => async () =>
 const bulkBodies = (stack: Stack, from: number) =>
   stack.sandbox.requests.slice(from).flatMap(({ route, skus }) => (route === 'bulk' ? [skus.length] : []));
 
-/** Time passes for the whole ledger. */
+/** Makes the whole ledger due. */
 const everythingDue = (stack: Stack) => stack.everythingDue();
 
-test('while the whole catalog is live-priced calls are small, nothing is lost, and afterwards what moved comes first', async () => {
+test('while the whole catalog is live-priced, calls stay small and nothing is lost; afterwards they grow again', async () => {
   await using stack = await createStack({
     backend: backend ?? 'postgres',
     sandbox: { skus: SKUS, liveShare: 0.05, ghostShare: 0, mislistedShare: 0, seed: 71 },
@@ -38,7 +38,7 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
   await eventually(async () => (await incident(stack)()) !== null, {
     what: 'the incident is seen',
   });
-  // Every SKU has crossed, and has been taken into the order of live refreshes.
+  // Every SKU has become live-priced, and is in the schedule of live refreshes.
   await eventually(
     async () => {
       const [row] = await stack.sql`
@@ -59,8 +59,8 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
   await stack.caughtUp();
   const bodies = bulkBodies(stack, from);
   expect(bodies.length).toBeGreaterThanOrEqual(SKUS / 5 - 2);
-  // A budget that has been learned upwards by one is allowed for; so are trials of whether the incident is over,
-  // as many as are under way at once.
+  // Allows for a budget that was learned one too high, and for as many trials of the incident's end as may be in
+  // flight at once.
   const large = bodies.filter((skus) => skus > 6);
   expect(large.filter((skus) => skus > 5 * TRIAL_BUDGETS)).toEqual([]);
   expect(large.length).toBeLessThanOrEqual(12);
@@ -81,15 +81,14 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
     from catalog_internal.due d join catalog.skus s using (sku) where s.state = 'priced' and s.in_manifest`;
   const truth = [...world.truth().values()].filter(({ listed, answer }) => listed && answer === 'record');
   expect(classes?.['live']).toBe(truth.filter(({ priceSource }) => priceSource === 'live').length);
-  // What has crossed back may have been refreshed by small calls, where a delta told of it before the counts told of
-  // the end.
+  // SKUs that a delta reported before the counts showed the end may have been refreshed by small calls.
   const after = stack.sandbox.requests.length;
   await everythingDue(stack);
   await stack.caughtUp();
   expect(Math.max(...bulkBodies(stack, after))).toBeGreaterThan(20);
 }, 180_000);
 
-test('an incident that the catalog does not tell of shows in the deferrals', async () => {
+test('an incident that the catalog does not report is detected by the deferrals', async () => {
   await using stack = await createStack({
     backend: backend ?? 'postgres',
     sandbox: { skus: SKUS, liveShare: 0.02, ghostShare: 0, mislistedShare: 0, seed: 72 },
@@ -98,7 +97,7 @@ test('an incident that the catalog does not tell of shows in the deferrals', asy
   const { world } = stack.sandbox;
   await stack.start();
   await stack.caughtUp();
-  // The builder has not seen it yet: manifest and delta say what they said before.
+  // The builder has not seen it yet: manifest and delta are unchanged.
   world.setIncident(true);
   await everythingDue(stack);
   await eventually(async () => (await incident(stack)()) !== null, {

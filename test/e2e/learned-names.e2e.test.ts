@@ -3,15 +3,13 @@ import { eventually } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { backends, createStack } from '../support/stack.ts';
 
-/*
- * The partner adds members that it does not document while no daemon runs: what the one before has learned counts.
- */
+/* The partner adds undocumented members while no daemon runs: what the previous daemon has learned counts. */
 
 const [backend] = backends();
-/** Some calls, so that the form of entries is held after the fill. */
+/** Enough calls that the form of entries is known after the fill. */
 const SANDBOX = { skus: 450, liveShare: 0.04, seed: 64 };
 
-test('a member that looks more like the price is not read, after a restart or beside a daemon that is older than it', async () => {
+test('a new member that resembles the price more is not read, after a restart or beside an older daemon', async () => {
   await using stack = await createStack({
     ...(backend !== undefined && { backend }),
     sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask' } },
@@ -31,7 +29,7 @@ test('a member that looks more like the price is not read, after a restart or be
   await expectHistoryIsAChain(sql);
 });
 
-test('prices in another field are an alarm, and are read an hour later, when the one before has not come back', async () => {
+test('prices that move to another field raise an alarm, and are read after an hour if the old field stays away', async () => {
   await using stack = await createStack({
     sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask' } },
   });
@@ -58,7 +56,7 @@ test('prices in another field are an alarm, and are read an hour later, when the
   await expectMirrorIsTrue(sql, sandbox.world);
 });
 
-test('what is configured without the learned field is read at once', async () => {
+test('a configured field is read at once, even if another one was learned', async () => {
   await using stack = await createStack({
     sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask', retailField: 'price' } },
   });
@@ -70,7 +68,7 @@ test('what is configured without the learned field is read at once', async () =>
   await expectMirrorIsTrue(sql, sandbox.world);
 });
 
-test('a manifest that could be read before is read, whatever members were added', async () => {
+test('a manifest that was readable stays readable, whatever members are added', async () => {
   await using stack = await createStack({
     sandbox: { ...SANDBOX, dialect: { snapshotIdField: 'version', urlField: 'location' } },
   });
@@ -80,11 +78,11 @@ test('a manifest that could be read before is read, whatever members were added'
   sandbox.options.dialect.otherIdField = 'revision';
   sandbox.world.step(60);
   sandbox.world.buildSnapshot();
-  // From here on only a manifest tells.
+  // From here on only a manifest can bring changes.
   sandbox.world.breakChain();
   await stack.start();
   await stack.caughtUp();
-  // Of live SKUs it says nothing.
+  // It says nothing about live SKUs.
   await stack.everythingDue();
   await stack.caughtUp();
   await expectMirrorIsTrue(sql, sandbox.world);

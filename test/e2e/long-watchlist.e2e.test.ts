@@ -3,7 +3,7 @@ import { readyz, runNow } from '../contract/harness.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 
-test('of a longer watchlist WATCHLIST_MAX_SKUS are watched, those of the greatest weights, and health says how many are not', async () => {
+test('only the WATCHLIST_MAX_SKUS heaviest SKUs are watched, and readyz says how many are not', async () => {
   await using stack = await createStack({
     sandbox: { skus: 20, ghostShare: 0, seed: 2102 },
     env: { WATCHLIST_MAX_SKUS: '2' },

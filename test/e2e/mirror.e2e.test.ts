@@ -3,7 +3,7 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 describe.each(backends())('the mirror, queues in %s', (backend) => {
-  test('a fill makes every table equal to the truth', async () => {
+  test('equals the truth in every table after a fill', async () => {
     await using stack = await createStack({ backend, sandbox: { skus: 1500, liveShare: 0.05, seed: 11 } });
     await stack.once();
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
@@ -16,7 +16,7 @@ describe.each(backends())('the mirror, queues in %s', (backend) => {
     });
   });
 
-  test('after any history of changes the mirror equals the truth, and history tells every move once', async () => {
+  test('equals the truth after any history of changes, with no history row that changes nothing', async () => {
     await using stack = await createStack({
       backend,
       sandbox: { skus: 800, liveShare: 0.08, seed: 12, mislistedShare: 0.01 },
@@ -40,7 +40,7 @@ describe.each(backends())('the mirror, queues in %s', (backend) => {
     for (const row of doubles) expect(row['old_price'] === row['new_price']).toBe(false);
   });
 
-  test('a delta alone brings every price of the snapshot cohort up to date', async () => {
+  test('updates every snapshot-priced SKU from a delta alone', async () => {
     await using stack = await createStack({
       backend,
       sandbox: { skus: 600, liveShare: 0, ghostShare: 0, seed: 13 },
@@ -63,7 +63,7 @@ describe.each(backends())('the mirror, queues in %s', (backend) => {
     expect(history).toEqual({ moves: 40 });
   });
 
-  test('a fill of 3,000 SKUs with 4 % live costs at most 1.10 times the least possible calls', async () => {
+  test('fills 3,000 SKUs with 4 % live in at most 1.10 times the fewest possible calls', async () => {
     await using stack = await createStack({ backend, sandbox: { skus: 3000, liveShare: 0.04, seed: 14 } });
     await stack.once();
     const live = [...stack.sandbox.world.truth().values()].filter((row) => row.priceSource === 'live').length;

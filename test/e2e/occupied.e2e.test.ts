@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
-test('a database whose schema catalog is another application’s, of the same role, is refused by every command that would use it, and stays as it is', async () => {
+test('every command refuses a database whose schema catalog belongs to another application, and changes nothing', async () => {
   await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: { skus: 5 } });
   const { sql, env, sandbox } = stack;
   await sql.unsafe(`

@@ -5,7 +5,7 @@ import { eventually, pause as wait } from '../support/eventually.ts';
 import { FILLED, holds, runProgram, startProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-/** Longer than a daemon needs to ask for something that is due, by its schedules. */
+/** Longer than a daemon, by its schedules, takes to ask for something that is due. */
 const LONG_ENOUGH_MS = 4000;
 let stack: Stack;
 const mirror = (...args: string[]) => runProgram(args, { DATABASE_URL: stack.databaseUrl });
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => stack[Symbol.asyncDispose]());
 
-/** Everything there is to ask for. */
+/** Makes everything due that can be asked for, and returns a SKU. */
 async function everythingDue(): Promise<string> {
   await stack.everythingDue();
   await stack.sql`update catalog_internal.tasks set next_at = now() where task in ('delta', 'catalog-check', 'manifest')`;
@@ -34,11 +34,11 @@ async function expectNoRequests(): Promise<void> {
   expect(ledgerWide()).toBe(before);
 }
 
-/** Those under way at the pause have been answered, and no permit of before it is left. */
+/** Waits until requests in flight at the pause are answered and no earlier permit is left. */
 const settled = () => wait(2500);
 
 describe('catalog-mirror pause', () => {
-  test('keeps every request back, of two replicas and after a restart, while all else works; resume lets them go', async () => {
+  test('stops every request of two replicas, also after a restart, but nothing else, until resume', async () => {
     const { sql, env } = stack;
     await using one = startProgram(['run'], env);
     await eventually(() => holds(sql, FILLED), { what: 'the fill' });
@@ -57,7 +57,7 @@ describe('catalog-mirror pause', () => {
     const [paused] = [await one.until('requests.paused'), await two.until('requests.paused')];
     expect(paused).toMatchObject({ by: expect.stringContaining('@') as string, pausedUntil: null });
 
-    // What is no request goes on, and says so.
+    // Everything but requests continues, and reports the pause.
     const ready = await one.get('/readyz');
     expect([ready.status, JSON.parse(ready.body)]).toMatchObject([200, { ok: true, state: 'paused' }]);
     expect((await one.get('/livez')).status).toBe(200);
@@ -103,7 +103,7 @@ describe('catalog-mirror pause', () => {
     await eventually(async () => expect(await mirror('status')).toMatchObject({ code: 0 }));
   });
 
-  test('--for ends by itself; again, it has another end', async () => {
+  test('--for ends by itself, and a second one replaces its end', async () => {
     const app = await stack.start();
     await stack.caughtUp();
     expect(await mirror('pause', '--for', '1h')).toMatchObject({
@@ -137,7 +137,7 @@ describe('catalog-mirror pause', () => {
     );
   });
 
-  test.each(['', '0', 'soon', '-5m', '400d'])('refuses --for %j, with exit 78', async (length) => {
+  test.each(['', '0', 'soon', '-5m', '400d'])('refuses --for %j, with exit code 78', async (length) => {
     expect(await mirror('pause', `--for=${length}`)).toMatchObject({
       code: 78,
       stderr: expect.stringContaining('--for: expected a duration such as 30m or 2h') as string,

@@ -9,7 +9,7 @@ const OPTIONS = { ignore_startup_parameters: 'options' };
 const nothingMade = async ({ sql }: Awaited<ReturnType<typeof createStack>>) =>
   expect([...(await sql`select nspname from pg_namespace where nspname like 'catalog%'`)]).toEqual([]);
 
-describe.concurrent('through something that takes no settings', () => {
+describe.concurrent('through a pooler that accepts no settings', () => {
   test.each<[string, Record<string, string>]>([
     [
       'Amazon RDS Proxy',
@@ -22,7 +22,7 @@ describe.concurrent('through something that takes no settings', () => {
     ],
     ['Neon', { S: 'ERROR', C: 'XX000', M: 'unsupported startup parameter in options: search_path' }],
   ])(
-    '%s: it is told, with exit code 78, before anything is made',
+    '%s: is reported with exit code 78 before anything is created',
     { timeout: 120_000 },
     async (_name, fields) => {
       await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: { skus: 5 } });
@@ -57,7 +57,7 @@ describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
       { ...OPTIONS, pool_mode: 'transaction', server_round_robin: 1, min_pool_size: 3 },
       /a pooler in transaction mode/,
     ],
-    // Where two statements in a row meet two processes, nothing more is asked: that is so in both modes.
+    // If two statements in a row reach two processes, nothing more is checked: that happens in both modes.
     ['statement mode', { ...OPTIONS, pool_mode: 'statement' }, /a pooler in (?:statement|transaction) mode/],
     [
       'session mode that rejects the settings',
@@ -66,7 +66,7 @@ describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
     ],
     ['session mode that drops the settings', { ...OPTIONS, pool_mode: 'session' }, /drops .*: search_path/],
   ])(
-    '%s is told, with exit code 78, before anything is made',
+    '%s is reported with exit code 78 before anything is created',
     { timeout: 120_000 },
     async (_name, settings, said) => {
       await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: { skus: 5 } });
@@ -89,7 +89,7 @@ describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
   );
 
   test(
-    'session mode works in full once the role has the settings: queues in Postgres',
+    'session mode works completely once the role has the settings: queues in Postgres',
     { timeout: 180_000 },
     async () => {
       await using stack = await createStack({
@@ -103,7 +103,7 @@ describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
       const statements = /have the pooler reconnect: (.*)$/m.exec(stderr)?.[1]?.split('; ') ?? [];
       expect(statements.length).toBeGreaterThan(3);
       for (const statement of statements) await stack.sql.unsafe(statement);
-      // Sessions of before keep what they began with.
+      // Earlier sessions keep the settings that they started with.
       await using pooler = await pgBouncer(stack.databaseUrl, settings);
       const env = { ...stack.env, DATABASE_URL: pooler.url };
       const app = await stack.start({ DATABASE_URL: pooler.url });

@@ -5,7 +5,7 @@ import { createStack } from '../support/stack.ts';
 const LIVE = 8;
 const OTHERS = 40;
 
-test('promises of seconds are kept beside a large fill and over a restart; a back-off breaks them, and because says so', async () => {
+test('promises of seconds are kept in a large fill and after a restart; a back-off breaks them and is named', async () => {
   await using stack = await createStack({
     sandbox: { skus: 6000, liveShare: 0.02, ghostShare: 0, seed: 2101 },
     env: {
@@ -36,7 +36,7 @@ test('promises of seconds are kept beside a large fill and over a restart; a bac
     what: 'promises that were due',
     within: 90_000,
   });
-  // The fill goes on.
+  // The fill is still running.
   expect(await sql`select from catalog.skus where state = 'pending' limit 1`).toHaveLength(1);
   expect(await count('feasible and kept_share = 1')).toBeGreaterThanOrEqual(LIVE);
   await app.stop();

@@ -12,8 +12,8 @@ import { createStack, type Stack } from '../support/stack.ts';
 const password = canary("the proxy's password");
 const partnerSecret = canary("the partner's secret");
 /**
- * Each may fail a whole run of a task, and the next comes with the scheduler's look five seconds later: the bound of
- * the wait below.
+ * Each may fail a whole run of a task, and the scheduler starts the next one five seconds later: this bounds the
+ * wait below.
  */
 const MAX_BAD = 6;
 const LOGIN = `ann:${password.core}`;
@@ -39,7 +39,7 @@ const text = ({ stdout, stderr }: Record<'stdout' | 'stderr', string | readonly 
   [stdout, stderr].flat().join('\n');
 
 describe('a mirror behind a proxy', () => {
-  test('is filled by `run --once`, manifest included, and nothing goes past the proxy; a private address is not asked for', async () => {
+  test('fills with `run --once` only through the proxy, which is never asked for a private address', async () => {
     await using trap = await deafPort();
     stack.sandbox.faults.add({
       route: 'manifest',
@@ -73,7 +73,7 @@ describe('a mirror behind a proxy', () => {
     expect(findings({ heads: proxy.heads }, [partnerSecret])).toEqual([]);
   });
 
-  test('a proxy that refuses everything is an outage, never a back-off; doctor and the log say what it answers', async () => {
+  test('treats a refusing proxy as an outage, without a back-off; doctor and the log quote its answer', async () => {
     await using daemon = startProgram(['run'], { ...env, http_proxy: proxy.url.replace('ann', 'bob') });
     const failed = await daemon.until('manifest.failed');
     expect(failed).toMatchObject({ because: 'network' });
@@ -99,7 +99,7 @@ describe('a mirror behind a proxy', () => {
   });
 
   test.each([1, 3, 8])(
-    'whatever the proxy does on the way, the mirror gets full and no partner is blamed: seed %i',
+    'fills whatever the proxy does, and never blames the partner: seed %i',
     async (seed) => {
       const random = createRng(seed);
       const moods: [Mood, ...Mood[]] = [
@@ -115,7 +115,7 @@ describe('a mirror behind a proxy', () => {
       ];
       let bad = 0;
       proxy.mood = () => {
-        // One at least: how many tunnels there are is not the seed's.
+        // At least one: the number of tunnels does not depend on the seed.
         if (bad >= MAX_BAD || (bad > 0 && random.chance(0.5))) return 'pass';
         bad += 1;
         return random.pick(moods);
@@ -145,7 +145,7 @@ describe('a mirror behind a proxy', () => {
     },
   );
 
-  test('a URL that is none ends the start with 78 and is not shown', async () => {
+  test('exits with 78 for an invalid proxy URL, without printing it', async () => {
     const ran = await runProgram(['run'], {
       ...env,
       http_proxy: '',
@@ -156,7 +156,7 @@ describe('a mirror behind a proxy', () => {
     expect(findings({ said: text(ran) }, [password])).toEqual([]);
   });
 
-  test('the demo uses none, whatever the environment names', async () => {
+  test('runs demo without a proxy, whatever the environment sets', async () => {
     const elsewhere = { DATABASE_URL: stack.databaseUrl, http_proxy: proxy.url, HTTPS_PROXY: 'none' };
     const ran = await runProgram(['demo', '--once', '--skus', '100'], elsewhere);
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });

@@ -11,7 +11,7 @@ type Reconciliation = {
   errors: string[];
 };
 
-/** A mirror of 60 SKUs that is caught up, and whose partner's next bulk answer is bent. */
+/** Creates a mirror of 60 SKUs that is caught up, and whose next bulk answer is modified. */
 async function bent(
   bend: (envelope: Reconciliation) => object,
 ): Promise<{ stack: Stack; app: Awaited<ReturnType<Stack['start']>> }> {
@@ -30,8 +30,8 @@ const owed = async ({ sql }: Stack) =>
     ({ sku }) => sku,
   );
 
-describe('an envelope that does not add up', () => {
-  test('leaves the SKUs it omits or names twice with different results due, counts them, and settles the rest', async () => {
+describe('a bulk answer that does not add up', () => {
+  test('leaves omitted SKUs and those with two different results due, counts them, and applies the rest', async () => {
     const touched: string[] = [];
     const { stack, app } = await bent((envelope) => {
       const [omitted, twice, doubled] = Object.keys(envelope.results);
@@ -58,7 +58,7 @@ describe('an envelope that does not add up', () => {
     expect(await metric(app, 'bulk_unaccounted_skus_total')).toBe(2);
     const states = await stack.sql`select state from catalog.skus where sku = any(${touched})`;
     expect(states.map((row) => row['state'])).toEqual(['priced', 'priced']);
-    // Nothing but times moved: no price, no history, no metadata.
+    // Nothing but times changed: no price, no history, no metadata.
     const { moves, corrections, prices } = (await contents(stack.sql)) as Record<string, unknown>;
     expect({ moves, corrections, prices }).toEqual({
       moves: (before as Record<string, unknown>)['moves'],
@@ -67,7 +67,7 @@ describe('an envelope that does not add up', () => {
     });
   });
 
-  test('cannot smuggle in SKUs that were not asked for', async () => {
+  test('cannot add SKUs that were not asked for', async () => {
     const { stack } = await bent((envelope) => ({
       ...envelope,
       results: { ...envelope.results, FOREIGN: Object.values(envelope.results)[0] ?? {} },
@@ -87,7 +87,7 @@ describe('an envelope that does not add up', () => {
     ['arrays of the wrong kind', { results: [], not_found: 'all', deferred: 3, errors: null }],
     ['a success without results', { message: 'ok', code: '0000' }],
   ])(
-    'and %s settle nothing: everything stays due, the call is retried, the failure is said',
+    'such as %s changes nothing: every SKU stays due, the call is retried, and the failure is logged',
     async (_name, body) => {
       await using stack = await createStack({
         sandbox: { skus: 40, seed: 42 },
@@ -109,7 +109,7 @@ describe('an envelope that does not add up', () => {
   );
 });
 
-test('History. The first observation writes none; a size that appears has no old price, one that goes no new one', async () => {
+test('price history: no row at first, no old price for a new size, no new price for a removed size', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 43 } });
   const { world } = stack.sandbox;
   await stack.start();
@@ -135,7 +135,7 @@ test('History. The first observation writes none; a size that appears has no old
   );
 });
 
-test('a corrected size_type is noticed on the metadata schedule: history, a log line, and new meaning beside the same prices', async () => {
+test('a corrected size_type is found on the metadata schedule, and changes history and meaning, not prices', async () => {
   await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 44 } });
   const { world } = stack.sandbox;
   await stack.start();
@@ -150,7 +150,7 @@ test('a corrected size_type is noticed on the metadata schedule: history, a log 
       'size_type'
     ] as string;
   expect(await meaning()).toBe(row.sizeType);
-  // Metadata reaches its greatest age.
+  // Metadata reaches its maximum age.
   await stack.sql`
     update catalog_internal.due set due_at = now(), reason = 'metadata', lane = catalog_internal.lane_of('metadata')`;
   await stack.caughtUp();

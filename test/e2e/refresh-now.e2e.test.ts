@@ -11,8 +11,8 @@ let own: Sql;
 let role: string;
 
 /**
- * So few calls a minute that a fill takes several, and a seller's login that may do what catalog_watcher and
- * catalog_reader may.
+ * So few calls a minute that a fill takes minutes, and a seller's login with the rights of catalog_watcher and
+ * catalog_reader.
  */
 beforeEach(async () => {
   stack = await createStack({
@@ -42,7 +42,7 @@ const pricesOf = async (sku: string) => {
   return Object.fromEntries(rows.map(({ size, price }) => [size, price]));
 };
 
-test('while a fill runs a seller gets the partner’s present prices, and waits for them through a pause', async () => {
+test('during a fill, refresh_now gets a seller the partner’s present prices, and waits through a pause', async () => {
   const { sandbox, sql } = stack;
   await stack.start();
   await eventually(async () => expect(await last('snapshot', 1)).toHaveLength(1), {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { askedSince, logged } from '../contract/harness.ts';
 import { createStack } from '../support/stack.ts';
 
-/** So many calls a minute, of five live SKUs each, that 250 of them take more than a minute. */
+/** So few calls a minute, of five live SKUs each, that 250 of them take more than a minute. */
 const SCARCE = { PARTNER_RATE_LIMIT: '40', LIVE_INTERVAL: '30s', LOG_LEVEL: 'debug' };
 const BRAND = 'Acme';
 const MODEL = 'Runner';
@@ -16,9 +16,9 @@ test('the SKUs of a line that moves are refreshed before all others', async () =
   const line = live.filter((_, n) => n % 4 === 0).map(({ sku }) => sku);
   for (const sku of line) sandbox.world.setProduct(sku, { brand: BRAND, model: MODEL });
   await stack.once();
-  // As after hours in which nothing of it moved.
+  // As if nothing of it had moved for hours.
   await sql`update catalog_internal.live_rates set wholesale_moves = 0, wholesale_minutes = 2880`;
-  // In the course of things: each was refreshed a little ago, and they come due one after the other.
+  // As usual: each was refreshed a little while ago, and they become due one after the other.
   await sql`update catalog.skus set asked_at = asked_at - interval '2 minutes', priced_at = priced_at - interval '2 minutes'`;
   await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '2 minutes'`;
   await sql`update catalog_internal.due set due_at = now() + interval '4 minutes' * random() where live`;
@@ -42,6 +42,6 @@ test('the SKUs of a line that moves are refreshed before all others', async () =
   const next = askedSince(stack, from)
     .flat()
     .slice(before.length, before.length + left.length + 10);
-  // A call may be under way when it is confirmed.
+  // A call may be in flight when it is confirmed.
   expect(next.filter((sku) => left.includes(sku)).length).toBeGreaterThan(0.8 * left.length);
 });

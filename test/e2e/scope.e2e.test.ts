@@ -19,19 +19,19 @@ const priced = async () =>
     ({ sku }) => sku,
   );
 
-test('a daemon prices what is in scope, follows changes of the rules while it runs, and keeps what leaves', async () => {
+test('a daemon prices what is in scope, follows rule changes while it runs, and keeps what leaves the scope', async () => {
   const { sql, env } = stack;
   await using daemon = startProgram(['run'], env);
   await eventually(async () => (await sql`select from catalog.skus`).length === 60, { what: 'the manifest' });
 
-  // Without a rule nothing is priced, which status says.
+  // Without a rule nothing is priced, and status says so.
   await eventually(async () => (await mirror('status')).stdout.includes('catalog.scope has no rule'), {
     what: 'the reason',
   });
   expect(await priced()).toEqual([]);
   expect(stack.sandbox.counts('bulk')).toBe(0);
 
-  // Some SKUs by name are priced, and nothing else is asked for.
+  // SKUs that are named are priced, and nothing else is asked for.
   const own = (await sql<{ sku: string }[]>`select sku from catalog.skus order by sku limit 5`).map(
     ({ sku }) => sku,
   );
@@ -42,7 +42,7 @@ test('a daemon prices what is in scope, follows changes of the rules while it ru
     what: 'the status',
   });
 
-  // A brand: each other SKU is asked for once, for its metadata; those of the brand stay.
+  // A brand: every other SKU is asked for once, for its metadata; those of the brand stay in scope.
   const [{ brand }] = await sql<
     [{ brand: string }]
   >`select brand from catalog.products where brand is not null order by sku limit 1`;
@@ -60,7 +60,7 @@ test('a daemon prices what is in scope, follows changes of the rules while it ru
   expect(inside).toBe(ofBrand);
   expect(inside).toBeGreaterThan(5);
 
-  // The rule goes: its SKUs are out of scope, with their prices, and nobody asks for them.
+  // The rule is deleted: its SKUs are out of scope but keep their prices, and are not asked for.
   await sql`delete from catalog.scope where kind = 'brand'`;
   const doubts = async () =>
     (await sql<{ sku: string }[]>`select sku from catalog.sku_trust where doubt = 'out_of_scope'`).length;

@@ -3,10 +3,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-/** Every minute of an outage is a second here, where nothing else is said. */
+/** A minute of an outage is a second here, unless stated otherwise. */
 const SCALED = { ERROR_INTERVAL: '1s', LIVE_INTERVAL: '1s', PARTNER_TIMEOUT: '500ms' };
 
-/** The partner resets every connection for so long. */
+/** Makes the partner reset every connection for `ms` milliseconds. */
 async function outage({ sandbox }: Stack, ms: number): Promise<void> {
   sandbox.faults.add({ route: '*', times: Infinity, reset: true });
   await systemClock.sleep(ms);
@@ -16,13 +16,13 @@ async function outage({ sandbox }: Stack, ms: number): Promise<void> {
 const answered = ({ sandbox }: Stack, route: string, since: number) =>
   sandbox.requests.filter((each) => each.route === route && each.status === 200 && each.at >= since);
 
-/** Milliseconds from `since` to the first bulk call that is answered then. */
+/** Returns the milliseconds from `since` to the first bulk call answered after it. */
 async function untilCalled(stack: Stack, since = Date.now()): Promise<number> {
   await eventually(() => expect(answered(stack, 'bulk', since)).not.toEqual([]), { what: 'a bulk call' });
   return (answered(stack, 'bulk', since)[0]?.at ?? Infinity) - since;
 }
 
-test('two outages of a second and a half, three seconds apart: calls go on within four pauses of the first kind', async () => {
+test('after two outages of 1.5 seconds, 1.5 seconds apart, calls resume within four of the shortest pauses', async () => {
   await using stack = await createStack({
     sandbox: { skus: 400, liveShare: 1, seed: 1601 },
     env: { ...SCALED, PARTNER_RATE_LIMIT: '240', PARTNER_RATE_WINDOW: '10s' },
@@ -35,7 +35,7 @@ test('two outages of a second and a half, three seconds apart: calls go on withi
   expect(await untilCalled(stack)).toBeLessThan(4000);
 });
 
-test('an outage of forty pauses: the first call comes within seconds after the delta is answered', async () => {
+test('after an outage of forty pauses, the first call comes within three seconds of the first answered delta', async () => {
   await using stack = await createStack({
     sandbox: { skus: 400, liveShare: 1, seed: 1602 },
     env: { ...SCALED, DELTA_INTERVAL: '500ms' },
@@ -58,7 +58,7 @@ test('an outage of forty pauses: the first call comes within seconds after the d
   expect(await untilCalled(stack, answered(stack, 'delta', back)[0]?.at)).toBeLessThan(3000);
 });
 
-test('a daemon that starts tries at once, whatever calls paused for', async () => {
+test('a daemon that starts calls at once, however long calls were paused', async () => {
   await using stack = await createStack({
     sandbox: { skus: 50, seed: 1603 },
     env: { ...SCALED, LIVE_INTERVAL: '1h', ERROR_INTERVAL: '10s' },
@@ -70,6 +70,6 @@ test('a daemon that starts tries at once, whatever calls paused for', async () =
     where task = 'reprice'`;
   const since = Date.now();
   await stack.start();
-  // Within the patience of a test, and not minutes later.
+  // Within a test's timeout, and not minutes later.
   await untilCalled(stack, since);
 });

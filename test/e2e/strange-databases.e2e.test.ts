@@ -10,14 +10,14 @@ import { createStack, type Stack } from '../support/stack.ts';
 
 const SANDBOX = { skus: 120, liveShare: 0.1 };
 
-/** The same partner by another name: `localhost` in the place of 127.0.0.1. */
+/** Returns the same partner's URL under another name: `localhost` in place of 127.0.0.1. */
 function otherName(url: string): string {
   const other = new URL(url);
   other.hostname = 'localhost';
   return other.href;
 }
 
-/** Another account's catalog: the same SKUs, whose prices are others. */
+/** Starts another account's catalog: the same SKUs with different prices. */
 async function otherAccount(world: Stack['sandbox']['world']) {
   const sandbox = await startSandbox({ ...SANDBOX, rateLimit: 1_000_000, orders: 0, listings: 0 });
   for (const { sku, sizeMap } of sandbox.world.truth().values())
@@ -32,7 +32,7 @@ const actionable = async ({ sql }: Stack): Promise<number> =>
   Number((await sql`select count(*) from catalog.sku_trust where actionable`)[0]?.['count']);
 
 describe.concurrent('a database that mirrors a partner', () => {
-  test('is refused to a daemon of another one, with exit code 78 and both names', async ({ expect }) => {
+  test('refuses a daemon of another partner with exit code 78 and both names', async ({ expect }) => {
     await using stack = await createStack({ sandbox: SANDBOX });
     await stack.once();
     const other = otherName(stack.sandbox.url);
@@ -50,7 +50,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     expect(doctor.stdout).toMatch(/FAIL +account/);
   });
 
-  test('becomes that of another account when told so: no price is trusted until it was asked anew', async ({
+  test('switches to another account when told to: no price is trusted until it was asked for again', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: SANDBOX });
@@ -77,7 +77,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     await expectHistoryIsAChain(stack.sql);
   });
 
-  test('ends a daemon that was away when it became that of another account, which writes nothing of its own', async ({
+  test('ends a daemon that was suspended while the account was switched, before it writes anything', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: SANDBOX });
@@ -85,7 +85,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     await using away = startProgram(['run'], stack.env);
     await away.until('app.started');
     away.signal('SIGSTOP');
-    // As after some seconds without an answer of its host. What else it has of sessions is there when it comes back.
+    // As if its host had not answered for some seconds. Its other sessions are still there when it comes back.
     await stack.sql`
       select pg_terminate_backend(pid, 10000) from pg_stat_activity
       where datname = current_database() and application_name = 'catalog-mirror instance'`;
@@ -113,7 +113,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     await expectMirrorIsTrue(stack.sql, other.world);
   });
 
-  test('goes on with another api_key of the same partner, and tells of it once', async ({ expect }) => {
+  test('accepts another api_key of the same partner, and logs that once', async ({ expect }) => {
     await using stack = await createStack({ sandbox: SANDBOX });
     await stack.once();
     const told = () => stack.logs.filter(({ event }) => event === 'credential.key-replaced').length;
@@ -129,7 +129,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     expect(stdout).toMatch(/WARN +account/);
   });
 
-  test('is refused to a replica of another one already before the first baseline, and given to whoever comes after', async ({
+  test('refuses a replica of another partner even before the first baseline, and accepts it once it is empty', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: SANDBOX });
@@ -160,7 +160,7 @@ test('sequences that are behind their rows when a daemon starts lose no price', 
   await expectHistoryIsAChain(stack.sql);
 });
 
-test('a login that acts as another role fills a mirror, which is that role’s, and the next login goes on with it', async () => {
+test('a login that acts as another role fills a mirror owned by that role, and the next login continues it', async () => {
   await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: SANDBOX });
   await using acting = await actingLogins(stack.sql, stack.databaseUrl);
   for (const turn of [1, 2]) {

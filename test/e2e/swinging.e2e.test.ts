@@ -3,10 +3,10 @@ import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { createStack } from '../support/stack.ts';
 
 /*
- * Found by a simulated history: a price that moved after one snapshot and was back before the next is in no report,
- * and a refresh in between has stored the other price.
+ * Found by a simulated history: a price that moves after one snapshot and is back before the next is in no report,
+ * but a refresh in between has stored the other price.
  */
-test('a price seen between two snapshots, which went back before the second, is asked again', async () => {
+test('a price seen between two snapshots that went back before the second is asked for again', async () => {
   await using stack = await createStack({ sandbox: { skus: 20, liveShare: 0, noopShare: 0 } });
   const { sql } = stack;
   const { world } = stack.sandbox;

@@ -13,13 +13,13 @@ const envOf = ({ url }: OtlpReceiver) => ({
 const named = ({ spans }: Pick<OtlpReceiver, 'spans'>, name: string) =>
   spans.filter((span) => span.name === name);
 
-/** The children of a span, in order of their begin. */
+/** Returns the children of a span, ordered by start. */
 const childrenOf = ({ spans }: OtlpReceiver, { spanId, traceId }: SentSpan) =>
   spans
     .filter((span) => span.parentSpanId === spanId && span.traceId === traceId)
     .toSorted((a, b) => a.from - b.from);
 
-/** A filled mirror that is traced, and a price that moves and is reported. */
+/** Fills a traced mirror, and moves a price that is then reported. */
 async function movedOnce(stack: Stack): Promise<void> {
   const { world } = stack.sandbox;
   const app = await stack.start();
@@ -32,7 +32,7 @@ async function movedOnce(stack: Stack): Promise<void> {
   nudge(world, row);
   world.buildSnapshot();
   await stack.caughtUp();
-  // Then all spans have been sent.
+  // All spans have been sent after this.
   await app.stop();
 }
 
@@ -44,7 +44,7 @@ const stackOf = async (backend: Backend, receiver: OtlpReceiver, env = {}) =>
   });
 
 describe.each(backends())('traces, queues in %s', (backend) => {
-  test('show the way of a report from the delta to NOTIFY', async () => {
+  test('follow a report from the delta to NOTIFY', async () => {
     await using receiver = await startReceiver();
     await using stack = await stackOf(backend, receiver);
     await movedOnce(stack);
@@ -62,7 +62,7 @@ describe.each(backends())('traces, queues in %s', (backend) => {
       attributes: { 'catalog_mirror.delta.removed': 0, 'catalog_mirror.delta.new_skus': 0 },
     });
 
-    // The whole, from the report on.
+    // The root span covers everything since the report.
     expect(call.parentSpanId ?? '').toBe('');
     expect(call.links.map(({ spanId }) => spanId)).toContain(report?.spanId);
     expect(call.attributes).toMatchObject({ 'catalog_mirror.claim': expect.any(String) as unknown });
@@ -79,7 +79,7 @@ describe.each(backends())('traces, queues in %s', (backend) => {
       expect(part.from).toBeGreaterThanOrEqual(call.from - 10);
       expect(part.to).toBeLessThanOrEqual(call.to + 10);
     }
-    // Its SKU has been due since then. For how long is known as of the claim, and counted back from the end of that.
+    // Its SKU has been due since then. How long is known at the claim, and counted back from the claim's end.
     const claim = parts.find(({ name }) => name === 'claim') as SentSpan;
     expect(call.from).toBeGreaterThanOrEqual((report?.from ?? 0) - 10);
     expect(call.from).toBeLessThanOrEqual((report?.to ?? 0) + claim.to - claim.from + 100);
@@ -107,7 +107,7 @@ describe.each(backends())('traces, queues in %s', (backend) => {
     const apply = parts.find(({ name }) => name === 'apply');
     expect(childrenOf(receiver, apply as SentSpan).map(({ name }) => name)).toEqual(['compare', 'notify']);
 
-    // The report, within a job of BullMQ's.
+    // The report belongs to a job of BullMQ.
     const task = receiver.spans.find(({ spanId }) => spanId === report?.parentSpanId);
     expect(task).toMatchObject({ name: 'delta', attributes: { 'catalog_mirror.outcome': 'done' } });
     const job = receiver.spans.find(({ spanId }) => spanId === task?.parentSpanId);
@@ -118,17 +118,17 @@ describe.each(backends())('traces, queues in %s', (backend) => {
     const asked = childrenOf(receiver, task as SentSpan).map(({ name }) => name);
     expect(asked.slice(0, 3)).toEqual(['pace.wait', 'partner.call', 'delta.apply']);
     expect(named(receiver, 'add delta.delta').length).toBeGreaterThan(0);
-    // A call begins in a job that goes on with others: it is linked to it.
+    // A call starts in a job that continues with others, so it is linked to the job.
     const slice = receiver.spans.find(({ name, spanId }) =>
       call.links.some((link) => link.spanId === spanId && name === 'process reprice'),
     );
     expect(slice).toBeDefined();
 
-    // Jobs of a schedule, each of which makes the next, are no endless trace.
+    // Scheduled jobs, each of which creates the next, are not one endless trace.
     const jobs = receiver.spans.filter(({ name }) => name.startsWith('process '));
     expect(new Set(jobs.map(({ traceId }) => traceId)).size).toBe(jobs.length);
 
-    // Lines name the span that they were written within.
+    // Log lines carry the span in which they were written.
     const line = stack.logs.find(({ event, changed: count }) => event === 'delta.applied' && count === 1);
     expect(line).toMatchObject({ trace_id: task?.traceId, span_id: task?.spanId });
     const request = stack.logs.find(
@@ -139,7 +139,7 @@ describe.each(backends())('traces, queues in %s', (backend) => {
     expect(stack.logs.find(({ event }) => event === 'app.started')).not.toHaveProperty('trace_id');
   });
 
-  test('name who sends, as the environment says, with its headers, and no secret', async () => {
+  test('name the sender from the environment, send its headers, and contain no secret', async () => {
     await using receiver = await startReceiver();
     await using stack = await stackOf(backend, receiver, {
       OTEL_SERVICE_NAME: 'prices',
@@ -164,7 +164,7 @@ describe.each(backends())('traces, queues in %s', (backend) => {
   });
 });
 
-test('a call that fails is a failed span, with status and code', async () => {
+test('a call that fails is a failed span with status and code', async () => {
   await using receiver = await startReceiver();
   await using stack = await stackOf('postgres', receiver);
   stack.sandbox.faults.add({ route: 'bulk', status: 500, times: 1 });
@@ -193,11 +193,11 @@ test.each([
   });
   await movedOnce(stack);
   expect(receiver.spans.length > 0).toBe(areSent);
-  // Lines have ids all the same: they belong together.
+  // Lines still have ids that tie them together.
   expect(stack.logs.some((line) => 'trace_id' in line)).toBe(true);
 });
 
-test.each(['OTEL_SDK_DISABLED=true', 'OTEL_TRACES_EXPORTER=none'])('%s: no traces', async (setting) => {
+test.each(['OTEL_SDK_DISABLED=true', 'OTEL_TRACES_EXPORTER=none'])('%s sends no traces', async (setting) => {
   const [name = '', value = ''] = setting.split('=');
   await using receiver = await startReceiver();
   await using stack = await stackOf('postgres', receiver, { [name]: value });

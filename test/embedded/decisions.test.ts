@@ -23,7 +23,7 @@ async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-describe('who runs Postgres', () => {
+describe('the account that runs Postgres', () => {
   const nobody = PASSWD.replace(/^postgres.*$/m, '');
 
   test.each([
@@ -44,17 +44,17 @@ describe('who runs Postgres', () => {
       { euid: 0, passwd: PASSWD, clusterOwner: { uid: 0, gid: 0 } },
       { uid: 101, gid: 104 },
     ],
-  ])('%s', (_name, input, expected) => {
+  ])('for %s', (_name, input, expected) => {
     expect(chooseAccount(input)).toEqual(expected);
   });
 
-  test('root on a machine without either is told what to do', () => {
+  test('is missing on a machine with neither user, and root is told what to do', () => {
     expect(() => chooseAccount({ euid: 0, passwd: 'root:x:0:0::/:/bin/sh', clusterOwner: null })).toThrow(
       expect.objectContaining({ kind: 'no-service-user', hint: expect.stringContaining('DATABASE_URL') }),
     );
   });
 
-  test('comments in passwd are no users', () => {
+  test('is never taken from a comment in passwd', () => {
     expect([...parsePasswd(PASSWD).keys()]).toEqual(['root', 'nobody', 'postgres']);
   });
 });
@@ -70,7 +70,7 @@ describe('the platform package', () => {
   test.each([
     ['a platform without a package', 'win32', 'x64'],
     ['a package that was not installed', 'linux', 'x64'],
-  ])('%s is unsupported, and DATABASE_URL the way out', (_name, platform, arch) => {
+  ])('(%s) is unsupported, and the error suggests DATABASE_URL', (_name, platform, arch) => {
     const resolve = (): never => {
       throw Object.assign(new Error('Cannot find module'), { code: 'MODULE_NOT_FOUND' });
     };
@@ -98,7 +98,7 @@ describe('library links', () => {
     return folder;
   }
 
-  test('are made relative, and only once', async () => {
+  test('are created relative, and only once', async () => {
     const folder = await packageWithoutLinks();
     expect(await repairLinks(join(folder, 'native'))).toBe(2);
     expect(await readlink(join(folder, 'native', 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
@@ -111,7 +111,7 @@ describe('library links', () => {
     expect(await repairLinks(join(folder, 'native'))).toBe(0);
   });
 
-  test('a package without a list of links needs none', async () => {
+  test('are not needed by a package without a list of links', async () => {
     expect(await repairLinks(await temporaryFolder())).toBe(0);
   });
 });
@@ -119,7 +119,7 @@ describe('library links', () => {
 describe('postmaster.pid', () => {
   const lines = ['4711', '/data', '1763690000', '5433', '', '127.0.0.1', ' 12345 7', 'ready   '];
 
-  test('is ready only when its last line says so', () => {
+  test('is ready only if its last line says so', () => {
     expect(parsePostmasterFile(lines.join('\n'))).toEqual({ pid: 4711, ready: true });
     expect(parsePostmasterFile([...lines.slice(0, 7), 'starting'].join('\n'))).toEqual({
       pid: 4711,
@@ -127,17 +127,17 @@ describe('postmaster.pid', () => {
     });
   });
 
-  test('half written, it is not ready', () => {
+  test('is not ready if it is half written', () => {
     expect(parsePostmasterFile('4711\n/data\n')).toEqual({ pid: 4711, ready: false });
     expect(parsePostmasterFile('')).toBeNull();
   });
 
-  test('a single-user server has a negative pid', () => {
+  test('has a negative pid if it belongs to a single-user server', () => {
     expect(parsePostmasterFile('-4711\n/data\n')?.pid).toBe(4711);
   });
 });
 
-describe('the content of a data directory', () => {
+describe('the state of a data directory', () => {
   test.each([
     ['nothing', [], false, 'empty'],
     ['a marker and nothing yet', [], true, 'empty'],
@@ -153,7 +153,7 @@ describe('the content of a data directory', () => {
     ["somebody's files beside a marker", ['holiday.jpg'], true, 'unrelated'],
     ["somebody's files among what a cut-off initdb left", ['PG_VERSION', 'holiday.jpg'], true, 'unrelated'],
     ['a file of that name', ['PG_VERSION'], false, 'unrelated'],
-  ] as const)('%s', (_name, entries, marked, expected) => {
+  ] as const)('is recognised: %s', (_name, entries, marked, expected) => {
     expect(clusterState(entries, marked)).toBe(expected);
   });
 });
@@ -175,8 +175,8 @@ describe('the command line', () => {
   });
 });
 
-describe('stopping', () => {
-  /** A clock on which time passes only by sleeping. */
+describe('stopping a server', () => {
+  /** Returns a clock on which time passes only by sleeping. */
   function steppedClock(): Clock {
     let time = 0;
     return {
@@ -193,7 +193,7 @@ describe('stopping', () => {
     ['SIGQUIT', ['SIGINT', 'SIGQUIT'], true],
     ['SIGKILL', ['SIGINT', 'SIGQUIT', 'SIGKILL'], true],
     ['nothing', ['SIGINT', 'SIGQUIT', 'SIGKILL'], false],
-  ])('a server that heeds %s gets %j', async (heeds, expected, stopped) => {
+  ])('that obeys %s sends %j', async (heeds, expected, stopped) => {
     const sent: string[] = [];
     const gone = () => sent.includes(heeds);
     expect(await escalate(STOP_STEPS, (signal) => void sent.push(signal), gone, steppedClock())).toBe(
@@ -202,7 +202,7 @@ describe('stopping', () => {
     expect(sent).toEqual(expected);
   });
 
-  test('harder signals wait until the softer one had its time', async () => {
+  test('sends a harder signal only after the softer one had its time', async () => {
     const clock = steppedClock();
     const sent: [string, number][] = [];
     await escalate(
@@ -218,7 +218,7 @@ describe('stopping', () => {
     ]);
   });
 
-  test('a server that is gone gets no signal', async () => {
+  test('sends no signal if it has ended', async () => {
     const sent: string[] = [];
     await escalate(
       STOP_STEPS,

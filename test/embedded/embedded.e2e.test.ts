@@ -60,7 +60,7 @@ describe('a cluster', () => {
     expect(await query(tuned.url, show)).toContainEqual({ name: 'fsync', setting: 'off' });
   });
 
-  test('lets in only who has the password, which lies beside it for its owner alone', async () => {
+  test('requires the password, which is stored beside it and readable only by its owner', async () => {
     const folder = await temporaryFolder();
     const { url } = await startHere(join(folder, 'pg'));
     const password = (await readFile(join(folder, 'pg.password'), 'utf8')).trim();
@@ -72,7 +72,7 @@ describe('a cluster', () => {
     await expect(query(wrong.href, 'select 1')).rejects.toMatchObject({ code: '28P01' });
   });
 
-  test('listens on the loopback address alone', async () => {
+  test('listens only on the loopback address', async () => {
     const { url } = await startHere(join(await temporaryFolder(), 'pg'));
     const outside = Object.values(networkInterfaces())
       .flat()
@@ -85,10 +85,10 @@ describe('a cluster', () => {
   });
 });
 
-describe('stopping', () => {
-  test('listens at the wished port, time after time, and beside another server there at a free one', async () => {
+describe('a running server', () => {
+  test('listens on the requested port every time, or on a free one if another server has it', async () => {
     const folder = await temporaryFolder();
-    // Below those that the system hands out.
+    // Below the range that the system assigns.
     const port = 20_000 + Math.floor(Math.random() * 10_000);
     const portOf = ({ url }: { readonly url: string }) => Number(new URL(url).port);
     const first = await startHere(join(folder, 'first'), { port });
@@ -99,7 +99,7 @@ describe('stopping', () => {
     expect(portOf(await startHere(join(folder, 'first'), { port }))).toBe(port);
   });
 
-  test('is one stop however often it is asked for, and frees the directory', async () => {
+  test('is stopped once, however often that is requested, and frees the directory', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const server = await startHere(dataDir);
     const busy = query(server.url, 'select pg_sleep(600)').catch((error: unknown) => error);
@@ -110,7 +110,7 @@ describe('stopping', () => {
     await startHere(dataDir);
   });
 
-  test('a server that died by itself is reported, stopped, and recovers', async () => {
+  test('that dies by itself is reported, stopped, and recovers', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const died = Promise.withResolvers<Record<string, unknown>>();
     const server = await startHere(dataDir, {
@@ -130,8 +130,8 @@ describe('stopping', () => {
   }
 });
 
-describe('trouble at the start', () => {
-  test('a port that is lost to another program is replaced', async () => {
+describe('a start with problems', () => {
+  test('replaces a port that another program has taken', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     await (await startHere(dataDir)).stop();
 
@@ -176,7 +176,7 @@ describe('trouble at the start', () => {
     }
   });
 
-  test('a watchdog that is killed is told once, one that is let go never', async () => {
+  test('reports a killed watchdog once, and a dismissed one never', async () => {
     const dataDir = await temporaryFolder();
     const events: unknown[] = [];
     const log: EmbeddedLog = (event, detail) => events.push([event, detail]);
@@ -188,7 +188,7 @@ describe('trouble at the start', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('what the server refuses is said, and leaves nothing behind', async () => {
+  test('reports what the server refuses, and leaves nothing behind', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     await expect(
       startEmbeddedPostgres({ dataDir, settings: { shared_buffers: 'lots' } }),
@@ -202,11 +202,11 @@ describe('trouble at the start', () => {
     expect(await watchdogsOf(dataDir)).toHaveLength(1);
   });
 
-  test('a server that is not ready in time is stopped again', async () => {
+  test('stops a server that is not ready in time', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const first = await startHere(dataDir);
     await first.stop();
-    // A standby that takes no readers waits for its primary for ever.
+    // A standby that accepts no readers waits for its primary forever.
     await writeFile(join(dataDir, 'standby.signal'), '');
     const settings = { ...FAST, hot_standby: 'off', restore_command: 'sleep 60' };
     await expect(startEmbeddedPostgres({ dataDir, settings, startTimeoutMs: 500 })).rejects.toMatchObject({
@@ -217,7 +217,7 @@ describe('trouble at the start', () => {
     await eventually(async () => expect(await clusterProcesses(dataDir)).toEqual([]));
   });
 
-  test('an initdb that was cut off is done again', async () => {
+  test('repeats an initdb that was cut off', async () => {
     const folder = await temporaryFolder();
     await mkdir(join(folder, 'pg', 'base'), { recursive: true });
     await writeFile(join(folder, 'pg', 'PG_VERSION'), '18\n');
@@ -230,7 +230,7 @@ describe('trouble at the start', () => {
     ['files of somebody else', 'data-dir', { 'holiday.jpg': '' }],
     ['a cluster of another major version', 'incompatible-version', { PG_VERSION: '15\n' }],
     ['a cluster whose password is lost', 'password-missing', { PG_VERSION: '18\n' }],
-  ])('%s: refused, and left as they are', async (_name, kind, files) => {
+  ])('refuses %s, and changes nothing', async (_name, kind, files) => {
     const dataDir = join(await temporaryFolder(), 'pg');
     for (const part of ['base', 'global'])
       if ('PG_VERSION' in files) await mkdir(join(dataDir, part), { recursive: true });
@@ -242,7 +242,7 @@ describe('trouble at the start', () => {
     }
   });
 
-  test('a link to a folder that is gone is refused', async () => {
+  test('refuses a link to a folder that does not exist', async () => {
     const folder = await temporaryFolder();
     await symlink(join(folder, 'gone'), join(folder, 'pg'));
     await expect(startEmbeddedPostgres({ dataDir: join(folder, 'pg') })).rejects.toMatchObject({
@@ -250,7 +250,7 @@ describe('trouble at the start', () => {
     });
   });
 
-  test("a stale postmaster.pid with a stranger's pid is cleared, and the stranger left alone", async () => {
+  test("clears a stale postmaster.pid with another process's pid, and leaves that process alone", async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const first = await startHere(dataDir);
     const pidFile = await readFile(join(dataDir, 'postmaster.pid'), 'utf8');
@@ -263,7 +263,7 @@ describe('trouble at the start', () => {
     expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('a postmaster.pid whose process is dead does not stand in the way', async () => {
+  test('ignores a postmaster.pid whose process is dead', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const first = await startHere(dataDir);
     process.kill(first.pid, 'SIGKILL');

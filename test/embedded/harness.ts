@@ -17,7 +17,7 @@ export const FAST = { fsync: 'off', shared_buffers: '16MB' };
 export const isRoot = process.geteuid?.() === 0;
 export const nobody: ServiceUser | undefined = parsePasswd(readFileSync('/etc/passwd', 'utf8')).get('nobody');
 
-/** A folder of the test's own, which every user may pass through; gone after the test. */
+/** Creates a folder for the test that every user may pass through. Removed after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'embedded-e2e-'));
   await chmod(folder, 0o711);
@@ -25,7 +25,7 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-/** Starts a server in this process; stopped after the test at the latest. */
+/** Starts a server in this process, which is stopped after the test at the latest. */
 export async function startHere(
   dataDir: string,
   options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {},
@@ -35,7 +35,7 @@ export async function startHere(
   return server;
 }
 
-/** One statement, one connection: the rows it gives. */
+/** Runs one statement on its own connection and returns its rows. */
 export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {
@@ -45,12 +45,12 @@ export async function query(url: string, statement: string): Promise<Record<stri
   }
 }
 
-/** Resolves once no Postgres process of the data directory is left; false where some stay. */
+/** Waits until no Postgres process of the data directory is left. Resolves to false if some stay. */
 export function allGone(dataDir: string): Promise<boolean> {
   return waitUntil(async () => (await clusterProcesses(dataDir)).length === 0, PATIENCE_MS, systemClock);
 }
 
-/** Pids of the watchdogs of a data directory's servers. */
+/** Returns the pids of the watchdogs of a data directory's servers. */
 export async function watchdogsOf(dataDir: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const commands = await Promise.all(
@@ -62,13 +62,13 @@ export async function watchdogsOf(dataDir: string): Promise<string[]> {
     .map(([pid]) => pid);
 }
 
-/** What the program in another process has printed so far, as it comes: one JSON object a line. */
+/** A program in another process, whose output is read line by line: one JSON object each. */
 export interface Program {
   child: ChildProcess;
   pid: number;
-  /** The next line. Rejects where the program ends without one. */
+  /** Returns the next line. Rejects if the program ends without one. */
   next(): Promise<Record<string, unknown>>;
-  /** Resolves to the exit code, null after a signal. */
+  /** Resolves to the exit code, or to null after a signal. */
   exited: Promise<number | null>;
   kill(signal: NodeJS.Signals): Promise<void>;
 }
@@ -84,7 +84,7 @@ const dataDir = process.argv[1];
 const complain = (error) => say({ kind: error.kind, message: error.message, hint: error.hint });
 `;
 
-/** Starts the server, says its url and pids, and stays: what a daemon does. */
+/** Starts the server, prints its URL and pids, and keeps running, like a daemon. */
 export const OWNER = `
 try {
   const log = (event, detail) => { if (event === 'embedded.started') say({ ...detail, owner: process.pid }); };
@@ -94,9 +94,7 @@ try {
 } catch (error) { complain(error); }
 `;
 
-/**
- * Runs a program (after PRELUDE) in a Node of its own, in a process group of its own, as `account` where one is given.
- */
+/** Runs a program (after PRELUDE) in its own Node and process group, as `account` if one is given. */
 export function run(program: string, dataDir: string, account: ServiceUser | null = null): Program {
   const args = ['--input-type=module', '--eval', PRELUDE + program, dataDir];
   const child = spawn(process.execPath, args, {
@@ -110,7 +108,7 @@ export function run(program: string, dataDir: string, account: ServiceUser | nul
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await exited;
-    // Its server is shut down by the watchdog, and writes to the folder until then, which is removed next.
+    // The watchdog shuts its server down, which writes to the folder until then. The folder is removed next.
     await allGone(dataDir);
   });
   return {
@@ -129,7 +127,7 @@ export function run(program: string, dataDir: string, account: ServiceUser | nul
   };
 }
 
-/** True where the other user can run this very Node: not so in a checkout below a closed home. */
+/** Returns whether the other user can run this Node binary, which is false in a checkout below a closed home. */
 export async function canRunNode(account: ServiceUser | undefined): Promise<boolean> {
   if (!account) return false;
   return (await runCommand(process.execPath, ['--version'], { account })).code === 0;

@@ -35,8 +35,8 @@ import {
 
 const otherUser = isRoot && (await canRunNode(nobody)) ? nobody : undefined;
 
-describe('one owner', () => {
-  test('another process is refused, and told who the owner is', async () => {
+describe('a data directory', () => {
+  test('refuses another process, and names its owner', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const server = await startHere(dataDir);
     expect(await run(OWNER, dataDir).next()).toMatchObject({
@@ -46,7 +46,7 @@ describe('one owner', () => {
     expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('the same process is refused a second one, by whatever path', async () => {
+  test('refuses a second server of the same process, by whatever path', async () => {
     const folder = await temporaryFolder();
     await startHere(join(folder, 'pg'));
     await expect(startEmbeddedPostgres({ dataDir: join(folder, '.', 'pg') })).rejects.toMatchObject({
@@ -58,7 +58,7 @@ describe('one owner', () => {
     });
   });
 
-  test('of two that start at once, one wins', async () => {
+  test('goes to one of two processes that start at once', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const answers = await Promise.all([run(OWNER, dataDir), run(OWNER, dataDir)].map((each) => each.next()));
     expect(answers.filter((answer) => answer['created'] === true)).toHaveLength(1);
@@ -103,7 +103,7 @@ describe('an owner that dies', () => {
     expect(await clusterProcesses(dataDir)).not.toContain(pid);
   });
 
-  test('may also just end: nothing keeps it alive, and the server goes too', async () => {
+  test('by simply ending is not kept alive by anything, and its server ends too', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const owner = run(`say({ pid: (await startEmbeddedPostgres({ dataDir, settings })).pid });`, dataDir);
     expect((await owner.next())['pid']).toBeGreaterThan(0);
@@ -111,7 +111,7 @@ describe('an owner that dies', () => {
     expect(await allGone(dataDir)).toBe(true);
   });
 
-  test('a Ctrl-C reaches the owner alone, who can drain before it stops the server', async () => {
+  test('by Ctrl-C is the only process that gets the signal, and can drain before it stops the server', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const owner = run(
       `const server = await startEmbeddedPostgres({ dataDir, settings });
@@ -128,7 +128,7 @@ describe('an owner that dies', () => {
       dataDir,
     );
     await owner.next();
-    // The whole process group, as a terminal does it.
+    // The whole process group, like a terminal.
     process.kill(-owner.pid, 'SIGINT');
     expect(await owner.next()).toEqual({ state: 'drained' });
     expect(await owner.exited).toBe(0);
@@ -157,14 +157,14 @@ describe.runIf(otherUser)('an ordinary user', () => {
     expect((await stat(join(folder, 'pg'))).uid).toBe(otherUser?.uid);
     expect(await program('select seven from kept').next()).toMatchObject({ rows: [{ seven: 7 }] });
 
-    // Root takes the same cluster over without taking it away.
+    // Root starts the same cluster without changing its owner.
     const asRoot = await startHere(join(folder, 'pg'));
     expect(await query(asRoot.url, 'select seven from kept')).toEqual([{ seven: 7 }]);
     await asRoot.stop();
     expect((await stat(join(folder, 'pg'))).uid).toBe(otherUser?.uid);
   });
 
-  test('is told when the data directory is not its own', async () => {
+  test('gets an error if the data directory belongs to somebody else', async () => {
     const folder = await temporaryFolder();
     await (await startHere(join(folder, 'pg'))).stop();
     expect(await run(OWNER, join(folder, 'pg'), otherUser).next()).toMatchObject({ kind: 'data-dir' });
@@ -176,7 +176,7 @@ describe.runIf(otherUser)('an ordinary user', () => {
     });
   });
 
-  test('gets a copy beside its data where links are missing in a package that it may not write', async () => {
+  test('gets a copy beside its data if a package that it may not write lacks links', async () => {
     const packageFolder = await packageWithoutLink(await temporaryFolder());
     const dataDir = join(await temporaryFolder(), 'data', 'pg');
     await mkdir(dirname(dataDir));
@@ -192,7 +192,7 @@ describe.runIf(otherUser)('an ordinary user', () => {
     expect(await readlink(join(String(folder), 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
     expect(await run(program, dirname(dataDir), otherUser).next()).toEqual({ folder, major, events: [] });
 
-    // What somebody else has put there is not run.
+    // A copy that somebody else has put there is not run.
     await chown(String(folder), 0, 0);
     const again = run(`try { ${program} } catch (error) { complain(error); }`, dirname(dataDir), otherUser);
     expect(await again.next()).toMatchObject({
@@ -202,7 +202,10 @@ describe.runIf(otherUser)('an ordinary user', () => {
   });
 });
 
-/** A platform package as npm unpacks it: with no link between libraries; every user may read it, only root write. */
+/**
+ * Creates a platform package as npm unpacks it, without links between libraries. Everybody may read it, only root
+ * write.
+ */
 async function packageWithoutLink(folder: string): Promise<string> {
   const original = findPlatformPackage();
   const packageFolder = join(folder, basename(original));
@@ -214,14 +217,14 @@ async function packageWithoutLink(folder: string): Promise<string> {
 describe.runIf(isRoot && nobody)('root', () => {
   const account = nobody ?? { uid: 0, gid: 0 };
 
-  test('runs the server as somebody else', async () => {
+  test('runs the server as another user', async () => {
     const { pid } = await startHere(join(await temporaryFolder(), 'pg'));
     const status = await readFile(`/proc/${pid}/status`, 'utf8');
     expect(Number(/^Uid:\s+(\d+)/m.exec(status)?.[1])).toBeGreaterThan(0);
     expect(/^Groups:\s*$/m.test(status)).toBe(true);
   });
 
-  test('gets a copy of binaries that the service user cannot reach, once', async () => {
+  test('gets a copy, only once, of binaries that the service user cannot reach', async () => {
     const folder = await temporaryFolder();
     const closed = join(folder, 'closed');
     await mkdir(closed, { mode: 0o700 });
@@ -242,7 +245,7 @@ describe.runIf(isRoot && nobody)('root', () => {
     expect(events).toEqual(['embedded.links-repaired', 'embedded.binaries-copied']);
   });
 
-  test('gets a cluster within reach, and a link to it, where the asked-for place is out of reach', async () => {
+  test('gets a cluster within reach, and a link to it, if the requested place is out of reach', async () => {
     const folder = await temporaryFolder();
     await mkdir(join(folder, 'closed'), { mode: 0o700 });
     const paths = clusterPaths(join(folder, 'closed', 'pg'));
@@ -256,7 +259,7 @@ describe.runIf(isRoot && nobody)('root', () => {
     expect(events).toEqual(['embedded.data-dir-relocated']);
   });
 
-  test('is told about a cluster that is there but out of reach', async () => {
+  test('gets an error for an existing cluster that is out of reach', async () => {
     const folder = await temporaryFolder();
     await mkdir(join(folder, 'closed', 'pg', 'base'), { recursive: true });
     await mkdir(join(folder, 'closed', 'pg', 'global'));
@@ -302,7 +305,7 @@ describe.runIf(isRoot && nobody)('root', () => {
     ],
   ];
 
-  test.each(strangers)('refuses %s, and has touched nothing', async (_what, prepare) => {
+  test.each(strangers)('refuses %s, and touches nothing', async (_what, prepare) => {
     const folder = await temporaryFolder();
     const theirs = join(folder, 'theirs');
     await mkdir(join(theirs, 'deep'), { recursive: true });
@@ -331,7 +334,7 @@ describe.runIf(isRoot && nobody)('root', () => {
   });
 });
 
-/** Everything below a folder with its owner, mode and content, but for the lock's own files. */
+/** Returns everything below a folder with its owner, mode and content, except for the lock's own files. */
 async function looks(folder: string): Promise<unknown[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const kept = entries.filter(({ name }) => !/\.(?:lock|owner)$/.test(name));

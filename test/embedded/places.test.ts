@@ -18,7 +18,7 @@ const refused = (message: RegExp) => ({
   hint: expect.stringContaining('DATA_DIR') as unknown,
 });
 
-test('what initdb lacks of a user whom /etc/passwd does not have, as in a container, is told', () => {
+test('a user without an entry in /etc/passwd, as in a container, is told what initdb needs', () => {
   const output = 'initdb: could not look up effective user ID 34567: user does not exist';
   expect(remedyFor(output)).toMatch(/with the id 34567 to \/etc\/passwd.*DATABASE_URL/);
   expect(remedyFor('initdb: error: could not write: No space left on device')).toMatch(
@@ -32,13 +32,13 @@ test.each([
   ['file/data/postgres', /cannot be used \(ENOTDIR\)/],
   ['../../../../../../../../proc/none/postgres', /cannot be used \(ENOENT\)/],
   [`${'d'.repeat(300)}/postgres`, /cannot be used \(ENAMETOOLONG\)/],
-])('a data directory in the place of %s is named, with what to do', async (place, message) => {
+])('a data directory at %s is named in the error, with advice', async (place, message) => {
   await expect(startEmbeddedPostgres({ dataDir: join(folder, place) })).rejects.toMatchObject(
     refused(message),
   );
 });
 
-test('a folder that is gone, and that a data directory is named from, is told; one that is named whole needs none', async () => {
+test('a missing working directory is reported for a relative data directory, and irrelevant for an absolute one', async () => {
   const gone = Object.assign(new Error('uv_cwd'), { code: 'ENOENT' });
   const cwd = vi.spyOn(process, 'cwd').mockImplementation(() => {
     throw gone;

@@ -8,8 +8,8 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
 import { query, startHere, temporaryFolder } from './harness.ts';
 
-// Here, because the embedded Postgres is sure to be one that has it (PostgreSQL 17).
-test('a transaction_timeout of the role cuts off no migration, no transaction of a pool and no daemon', async () => {
+// Here, because the embedded Postgres certainly has transaction_timeout (PostgreSQL 17).
+test("a role's transaction_timeout cuts off no migration, no transaction of a pool and no daemon", async () => {
   const { url } = await startHere(join(await temporaryFolder(), 'pg'));
   await query(url, "alter role postgres set transaction_timeout = '50ms'");
   await migrateDatabase(url);

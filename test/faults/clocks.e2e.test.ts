@@ -12,14 +12,14 @@ import { createStack, type Stack } from '../support/stack.ts';
 import { get, untilLogged } from './harness.ts';
 
 /*
- * The clock of Postgres is set while a daemon works, and set right. From then on: requests within half a minute, no
- * price that looks fresh by a time to come, nothing lost.
+ * The clock of Postgres is changed while a daemon works, and corrected. After that, requests resume within half a
+ * minute, no price looks fresh because of a future time, and nothing is lost.
  */
 
 const DAY = 86_400;
 const HOUR = 3600;
 
-/** A mirror that is filled and works by a clock that can be set, often enough to be watched. */
+/** Starts a filled mirror whose clock can be changed, with short intervals. */
 async function working(): Promise<Stack & { readonly app: App }> {
   const stack = await createStack({
     database: 'empty',
@@ -53,7 +53,7 @@ async function codes(app: App): Promise<string[]> {
   return (JSON.parse(text) as { reasons: { code: string }[] }).reasons.map(({ code }) => code);
 }
 
-/** The catalog moves, and the mirror follows it: requests, answers and deltas as ever. */
+/** Moves the catalog, and checks that the mirror follows with requests, answers and deltas as usual. */
 async function follows(stack: Stack): Promise<void> {
   stack.sandbox.world.step(20);
   stack.sandbox.world.buildSnapshot();
@@ -72,10 +72,10 @@ async function follows(stack: Stack): Promise<void> {
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
 }
 
-/** No time of the mirror is further ahead than what it waits for by its settings. */
+/** Checks that no time in the mirror is further ahead than its settings schedule. */
 async function expectNoFuture({ sql }: Stack): Promise<void> {
   const [{ now }] = await sql<[{ now: Date }]>`select clock_timestamp() + interval '2 days' as now`;
-  // What is swept waits for a day, what is not found for a week, a manifest for a week.
+  // Sweeps are scheduled a day ahead; SKUs that are not found and manifests, a week.
   const {
     'catalog_internal.due.due_at': _due,
     'catalog_internal.tasks.next_at': _next,
@@ -89,13 +89,13 @@ describe.concurrent('the clock of Postgres', () => {
     ['8 days', 8 * DAY],
     ['an hour', HOUR],
   ])(
-    'is ahead by %s for some seconds, and right again: work goes on, and nothing looks fresh by it',
+    'may be ahead by %s for some seconds: work goes on afterwards, and no price looks fresh because of it',
     async (_, seconds) => {
       await using stack = await working();
       const { app, sql } = stack;
       await setClockAhead(sql, seconds);
       await untilLogged(stack, 'clock.differs', ({ clock }) => clock === 'postgres');
-      // It is logged, and then stored for all to see.
+      // It is logged first, and then stored, where everybody can see it.
       await eventually(async () => (await codes(app)).includes('clock'), { what: 'the reason clock' });
       expect(await doubts(stack)).toEqual(new Set(['clock']));
       stack.sandbox.world.step(20);
@@ -124,7 +124,7 @@ describe.concurrent('the clock of Postgres', () => {
     },
   );
 
-  test('is behind by a day for some seconds, and right again', async () => {
+  test('may be behind by a day for some seconds: work goes on before and after the correction', async () => {
     await using stack = await working();
     await setClockAhead(stack.sql, -DAY);
     await untilLogged(stack, 'clock.set-back');
@@ -139,7 +139,7 @@ describe.concurrent('the clock of Postgres', () => {
     await expectNoFuture(stack);
   });
 
-  test('was ahead when the daemon died, and is right when the next one starts', async () => {
+  test('may have been ahead when the daemon stopped: the next one works with the corrected clock', async () => {
     await using stack = await working();
     const { sql } = stack;
     await setClockAhead(sql, 8 * DAY);

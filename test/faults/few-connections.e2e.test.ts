@@ -5,10 +5,10 @@ import { runProgram } from '../support/process.ts';
 import { type Backend, backends, createStack, type Stack } from '../support/stack.ts';
 import { expectWhole, untilWhole } from './harness.ts';
 
-/** The stack's own is the least there may be. */
+/** Removes the setting: the stack's own value is the smallest one allowed. */
 const DEFAULT = { DATABASE_POOL_MAX: undefined };
 
-/** A role that owns the stack's database, may open so many connections, and is dropped in the end. */
+/** Creates a role that may use the stack's database with at most this many connections, and drops it in the end. */
 async function limitedRole(stack: Stack, most: number) {
   const url = new URL(stack.databaseUrl);
   const database = url.pathname.slice(1);
@@ -32,7 +32,7 @@ const countOf = async (sql: Sql, role: string): Promise<number> => {
   return n;
 };
 
-/** The most connections of a role that were there at once, by looking all the time. */
+/** Returns the most connections that a role had at once, polled continuously. */
 async function mostConnections(stack: Stack, role: string, work: () => Promise<void>): Promise<number> {
   let most = 0;
   const over = new AbortController();
@@ -55,7 +55,7 @@ const cases = backends().flatMap((backend) => [undefined, '5'].map((setting) => 
 
 describe('the connections of a daemon', () => {
   test.concurrent.each(cases)(
-    'with queues in %s and DATABASE_POOL_MAX %s are no more than that, from its start to a whole catalog and under load',
+    'with queues in %s and DATABASE_POOL_MAX %s never exceed it, from the start through a fill and under load',
     async (backend: Backend, setting) => {
       await using stack = await createStack({
         backend,
@@ -84,7 +84,7 @@ describe('the connections of a daemon', () => {
     },
   );
 
-  test('are too many for the role: the start says how many are needed, and which setting lowers that', async () => {
+  test('may exceed the role’s limit: the start then says how many are needed, and which setting lowers that', async () => {
     await using stack = await createStack({ backend: 'postgres' });
     await using limited = await limitedRole(stack, 11);
     const ran = await runProgram(['run'], { ...stack.env, DATABASE_URL: limited.url, ...DEFAULT });
@@ -95,7 +95,7 @@ describe('the connections of a daemon', () => {
     expect(ran.stderr).toMatch(/what to do: .*lower DATABASE_POOL_MAX, down to 5/);
   });
 
-  test('find none left when it starts: the same', async () => {
+  test('may find no free one at the start, which then says so and how many are needed', async () => {
     await using stack = await createStack({ backend: 'postgres', database: 'empty' });
     await using limited = await limitedRole(stack, 12);
     const others = connect(limited.url, { max: 11 });

@@ -6,10 +6,7 @@ import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts'
 import { FILLED, holds } from '../support/process.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
-/**
- * What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody
- * holds.
- */
+/** Does what time does after a fault: ends waits before retries, and leases of claims and runs that nobody holds. */
 export async function timePasses(sql: Sql): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = now() where failures > 0 and next_at > now()`;
   await sql`update catalog_internal.tasks set running_until = now() where running_until < now() + interval '14 seconds'`;
@@ -18,12 +15,12 @@ export async function timePasses(sql: Sql): Promise<void> {
 }
 
 /**
- * Nobody promised how soon a mirror is whole on a machine that is busy with other things: what a fault may cost, each
- * test says itself.
+ * There is no promise how soon a mirror is complete on a busy machine. Each test states itself what a fault may
+ * cost.
  */
 const WHOLE_WITHIN_MS = 150_000;
 
-/** Waits until the mirror has the newest snapshot and owes nothing, time passing quickly. */
+/** Waits until the mirror has the newest snapshot and nothing is due, while time passes quickly. */
 export async function untilWhole(sql: Sql, world: World): Promise<void> {
   await eventually(
     async () => {
@@ -39,18 +36,18 @@ export async function untilWhole(sql: Sql, world: World): Promise<void> {
   );
 }
 
-/** The mirror against the truth, row by row, and its history. */
+/** Compares the mirror with the truth row by row, and checks its history. */
 export async function expectWhole(sql: Sql, world: World): Promise<void> {
   await expectMirrorIsTrue(sql, world);
   await expectHistoryIsAChain(sql);
 }
 
-/** Refreshes until a condition in SQL holds. */
+/** Polls until a condition in SQL holds. */
 export async function untilSql(sql: Sql, what: string, condition: string): Promise<void> {
   await eventually(() => holds(sql, condition), { what });
 }
 
-/** The same, while time passes quickly for what waits after a fault. */
+/** Does the same, while waits after a fault pass quickly. */
 export async function untilTimely(sql: Sql, what: string, condition: string): Promise<void> {
   await eventually(
     async () => {
@@ -61,7 +58,7 @@ export async function untilTimely(sql: Sql, what: string, condition: string): Pr
   );
 }
 
-/** The first log line after `from` lines that fits, once it is there. */
+/** Waits for the first matching line after `from` lines of the log, and returns it. */
 export async function untilLogged(
   stack: Stack,
   event: string,
@@ -73,7 +70,7 @@ export async function untilLogged(
   return find() as LogLine;
 }
 
-/** GET on a daemon in this process; one that never answers fails the test. */
+/** Sends a GET request to a daemon in this process. One that never answers fails the test. */
 export async function get(app: App, path: string): Promise<{ status: number; text: string }> {
   const response = await fetch(`http://127.0.0.1:${app.httpPort}${path}`, {
     signal: AbortSignal.timeout(PATIENCE_MS),
@@ -92,7 +89,7 @@ export async function untilUnready(app: App, reason: string): Promise<void> {
   );
 }
 
-/** The SKUs that bulk calls have asked about so far, each as often as it was asked. */
+/** Returns how many SKUs bulk calls have asked for so far, counting repetitions. */
 export function askedSkus(stack: Stack): number {
   return stack.sandbox.requests.reduce((sum, { skus }) => sum + (skus?.length ?? 0), 0);
 }

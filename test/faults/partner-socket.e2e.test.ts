@@ -11,16 +11,16 @@ import { expectWhole, get, untilLogged, untilSql, untilWhole } from './harness.t
 const SANDBOX = { skus: 400, liveShare: 0.05 };
 const ENV = { DELTA_INTERVAL: '1s', PARTNER_TIMEOUT: '2s', MANIFEST_INTERVAL: '1h' };
 
-/** The sandbox behind a proxy, its files too. */
+/** Puts the sandbox, including its files, behind a proxy. */
 async function behindProxy(sandbox: Sandbox): Promise<{ proxy: Proxy; url: string }> {
   const proxy = await proxyTo(sandbox.url);
   const url = through(sandbox.url, proxy).replace(/\/$/u, '');
-  // Its file URLs name the proxy then, too.
+  // Its file URLs then point to the proxy, too.
   Object.assign(sandbox, { url });
   return { proxy, url };
 }
 
-/** Bytes of an answer to this route, and of what goes on before it: where its connection is cut. */
+/** Where to cut a connection: at a pattern, or after a number of bytes. */
 const CUTS: [string, Parameters<typeof when>[1], 'to-server' | 'to-client'][] = [
   ['a request for the manifest', { pattern: 'GET /' }, 'to-server'],
   ['the head of an answer', { bytes: 20 }, 'to-client'],
@@ -29,22 +29,25 @@ const CUTS: [string, Parameters<typeof when>[1], 'to-server' | 'to-client'][] = 
   ['a bulk request', { pattern: 'POST /' }, 'to-server'],
 ];
 
-describe('the line to the partner', () => {
-  test.concurrent.each(CUTS)('reset in %s, three times: nothing is lost', async (_, place, direction) => {
-    await using stack = await createStack({ sandbox: { ...SANDBOX, seed: 131 }, env: ENV });
-    const { sql, sandbox } = stack;
-    const { proxy, url } = await behindProxy(sandbox);
-    await using _proxy = proxy;
-    const cut = when(direction, place, 'cut', 3);
-    proxy.watch(cut.watcher);
-    await stack.start({ PARTNER_BASE_URL: url });
-    await untilWhole(sql, sandbox.world);
-    moveMarket(sandbox.world, 0);
-    await expectCursorNotAhead(sql, sandbox.world);
-    await untilWhole(sql, sandbox.world);
-    await expectWhole(sql, sandbox.world);
-    expect(cut.hits()).toBe(3);
-  });
+describe('the connection to the partner', () => {
+  test.concurrent.each(CUTS)(
+    'may be reset in %s, three times, and nothing is lost',
+    async (_, place, direction) => {
+      await using stack = await createStack({ sandbox: { ...SANDBOX, seed: 131 }, env: ENV });
+      const { sql, sandbox } = stack;
+      const { proxy, url } = await behindProxy(sandbox);
+      await using _proxy = proxy;
+      const cut = when(direction, place, 'cut', 3);
+      proxy.watch(cut.watcher);
+      await stack.start({ PARTNER_BASE_URL: url });
+      await untilWhole(sql, sandbox.world);
+      moveMarket(sandbox.world, 0);
+      await expectCursorNotAhead(sql, sandbox.world);
+      await untilWhole(sql, sandbox.world);
+      await expectWhole(sql, sandbox.world);
+      expect(cut.hits()).toBe(3);
+    },
+  );
 
   test.concurrent.each<[string, (proxy: Proxy) => void]>([
     ['late and in slices of a few bytes', (proxy) => proxy.set({ latencyMs: 2, sliceBytes: 97 })],
@@ -60,7 +63,7 @@ describe('the line to the partner', () => {
         proxy.reset();
       },
     ],
-  ])('%s: in the fill and in a delta, the mirror comes out whole', async (name, disturb) => {
+  ])('may be %s, during a fill and a delta, and the mirror ends up complete', async (name, disturb) => {
     await using stack = await createStack({ sandbox: { ...SANDBOX, latencyMs: 20, seed: 132 }, env: ENV });
     const { sql, sandbox } = stack;
     const { proxy, url } = await behindProxy(sandbox);

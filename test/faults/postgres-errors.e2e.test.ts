@@ -24,7 +24,7 @@ import {
 const SANDBOX = { skus: 300, liveShare: 0, latencyMs: 20 };
 
 /**
- * From here on each insert into catalog.prices fails with this SQLSTATE: `times` times, or until the function is
+ * Makes inserts into catalog.prices fail with this SQLSTATE: `times` times, or until the returned function is
  * called.
  */
 async function failWrites(sql: Sql, state: string, times = Infinity): Promise<() => Promise<void>> {
@@ -42,7 +42,7 @@ async function failWrites(sql: Sql, state: string, times = Infinity): Promise<()
   };
 }
 
-/** A mirror on a Postgres of its own whose queue of notifications is soon full. */
+/** Starts a mirror on its own Postgres with a small queue of notifications. */
 async function openSmallQueue(
   onEnd: typeof onTestFinished,
   seed: number,
@@ -64,7 +64,7 @@ async function openSmallQueue(
   return {
     stack,
     sql,
-    /** Fills it; until the session that is returned ends, there is no room. */
+    /** Fills the queue. It stays full until the session that is returned ends. */
     async fill() {
       const listener = await connectAlone(postgres.url, { application_name: 'a stranger' });
       await listener.query('listen strange');
@@ -86,7 +86,7 @@ describe('Postgres', () => {
     ['a serialization failure', '40001'],
     ['a deadlock', '40P01'],
   ])(
-    'that ends a transaction with %s (%s): it is run again whole, without asking the partner again',
+    'may end a transaction with %s (%s): it is repeated as a whole, without asking the partner again',
     async (_, state) => {
       await using stack = await createStack({
         backend: 'postgres',
@@ -113,7 +113,7 @@ describe('Postgres', () => {
     },
   );
 
-  test.concurrent('that sacrifices an answer to a deadlock with another session: the answer is applied again whole', async () => {
+  test.concurrent('may abort an answer’s transaction in a deadlock with another session: it is applied again as a whole', async () => {
     await using stack = await createStack({
       backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 80, seed: 112 },
@@ -121,7 +121,8 @@ describe('Postgres', () => {
     });
     const { sql, sandbox } = stack;
     sandbox.faults.add({ route: 'bulk', delayMs: 1500 });
-    // Whoever waits looks for a deadlock once, after this time: by then there has to be one, also on a busy machine.
+    // A session that waits checks for a deadlock once, after this time. By then there must be one, even on a busy
+    // machine.
     await sql.unsafe(
       `alter database ${new URL(stack.databaseUrl).pathname.slice(1)} set deadlock_timeout = '5s'`,
     );
@@ -134,7 +135,7 @@ describe('Postgres', () => {
       const waits = `exists (select from pg_stat_activity where datname = current_database()
         and wait_event_type = 'Lock' and query like '%as answerable%')`;
       await untilSql(sql, 'an answer that waits for the ledger', waits);
-      // The opposite order: granted only once the answer's transaction was sacrificed.
+      // The opposite order: granted only once the answer's transaction was aborted.
       await tx`select from catalog.skus order by sku for update`;
     });
     await untilSql(sql, 'the answers', `not exists (select from catalog.skus where state = 'pending')`);
@@ -144,7 +145,7 @@ describe('Postgres', () => {
     expect(stack.logs.filter(({ event }) => event === 'queues.error')).toEqual([]);
   });
 
-  test.concurrent('without room on its disk: the mirror pauses, says so, spares the partner, and resumes by itself', async () => {
+  test.concurrent('may have a full disk: the mirror pauses, says so, stops its calls to the partner, and resumes by itself', async () => {
     await using stack = await createStack({
       backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 600, seed: 113 },
@@ -167,10 +168,10 @@ describe('Postgres', () => {
     });
     expect(text).toContain('Postgres rejects writes (disk-full); sync is paused and retries by itself; ');
     expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
-    // What was under way with the first, and one after each pause.
+    // Calls that were in flight with the first, and one after each pause.
     expect(asked).toBeLessThanOrEqual(MAX_UNDER_WAY + 2);
     expect(tried).toBeLessThanOrEqual(2);
-    // Each try claims, and gives back what it claimed.
+    // Each attempt claims SKUs, and gives them back.
     await untilSql(
       sql,
       'claims given back',
@@ -183,8 +184,8 @@ describe('Postgres', () => {
     await expectWhole(sql, sandbox.world);
   });
 
-  describe.concurrent('with a queue of notifications that a session which listens has let fill up', () => {
-    test('in a fill: no SKU is blamed, and the mirror resumes once that session is gone', async ({
+  describe.concurrent('while a listening session keeps the notification queue full', () => {
+    test('a fill blames no SKU, and the mirror resumes once that session has ended', async ({
       onTestFinished,
     }) => {
       await using line = await openSmallQueue(onTestFinished, 115);
@@ -207,9 +208,9 @@ describe('Postgres', () => {
       expect(blamed).toEqual([]);
     });
 
-    // BullMQ's own notifications would make room, too, with its queues in Postgres.
+    // With queues in Postgres, BullMQ's own notifications would make room, too.
     test.skipIf(!hasRedisServer)(
-      'before the first manifest: that is applied once that session is gone',
+      'the first manifest fails, and is applied once that session has ended',
       async ({ onTestFinished }) => {
         await using redis = await startRedisServer();
         await using line = await openSmallQueue(onTestFinished, 116, { REDIS_URL: redis.url });
@@ -223,7 +224,7 @@ describe('Postgres', () => {
     );
   });
 
-  test.concurrent('that is restarted in a fill and in a delta: the daemon goes on by itself', async ({
+  test.concurrent('may restart during a fill and a delta: the daemon recovers by itself', async ({
     onTestFinished,
   }) => {
     const folder = await temporaryFolder(onTestFinished);

@@ -15,7 +15,7 @@ async function start(stack: Stack, proxy: Proxy) {
   return await stack.start({ DATABASE_URL: through(stack.databaseUrl, proxy) });
 }
 
-/** Several watchers of one connection; the first that does not let a piece pass decides. */
+/** Combines watchers of one connection: the first that does not let a piece pass decides. */
 function all(...makers: readonly (() => Watcher)[]): () => Watcher {
   return () => {
     const watchers = makers.map((make) => make());
@@ -30,42 +30,45 @@ describe('a connection to Postgres that is lost at COMMIT', () => {
     'after COMMIT, before its answer',
     'right behind COMMIT',
   ];
-  test.concurrent.each(CUTS)('%s: the outcome is read again, nothing is lost or done twice', async (cut) => {
-    // A long lease: SKUs whose answer was lost are asked again because their claim was given back, not because time
-    // passed.
-    await using stack = await createStack({
-      backend: 'postgres',
-      sandbox: { ...SANDBOX, liveShare: 0, seed: 101 },
-      env: { DELTA_INTERVAL: '1s', PARTNER_TIMEOUT: '10m' },
-    });
-    const { sql } = stack;
-    const { world } = stack.sandbox;
-    await using proxy = await proxyTo(stack.databaseUrl);
-    const manifest = atCommit(/manifest_applied_at = now\(\)/, cut);
-    const answers = atCommit(/insert into catalog\.prices/, cut, 2);
-    const delta = atCommit(/snapshot_moved_at = case when snapshot_id <>/, cut, 2);
-    proxy.watch(all(manifest.watcher, answers.watcher, delta.watcher));
-    await start(stack, proxy);
-    await untilWhole(sql, world);
-    await eventually(() => delta.hits() === 2, { what: 'two lost deltas' });
-    const fill = askedSkus(stack);
-    moveMarket(world, 0);
-    await untilWhole(sql, world);
-    await expectWhole(sql, world);
-    expect([manifest.hits(), answers.hits(), delta.hits()]).toEqual([1, 2, 2]);
-    if (cut !== 'right behind COMMIT') {
-      const applied = cut === 'after COMMIT, before its answer';
-      // A merge that was committed needs no second download; answers that were are not asked for again.
-      expect(stack.sandbox.counts('file')).toBe(applied ? 1 : 2);
-      const [{ skus }] = await sql<[{ skus: number }]>`
+  test.concurrent.each(CUTS)(
+    '%s: the outcome is read afterwards, and nothing is lost or done twice',
+    async (cut) => {
+      // A long lease: SKUs whose answer was lost are asked for again because their claim was given back, not because
+      // time passed.
+      await using stack = await createStack({
+        backend: 'postgres',
+        sandbox: { ...SANDBOX, liveShare: 0, seed: 101 },
+        env: { DELTA_INTERVAL: '1s', PARTNER_TIMEOUT: '10m' },
+      });
+      const { sql } = stack;
+      const { world } = stack.sandbox;
+      await using proxy = await proxyTo(stack.databaseUrl);
+      const manifest = atCommit(/manifest_applied_at = now\(\)/, cut);
+      const answers = atCommit(/insert into catalog\.prices/, cut, 2);
+      const delta = atCommit(/snapshot_moved_at = case when snapshot_id <>/, cut, 2);
+      proxy.watch(all(manifest.watcher, answers.watcher, delta.watcher));
+      await start(stack, proxy);
+      await untilWhole(sql, world);
+      await eventually(() => delta.hits() === 2, { what: 'two lost deltas' });
+      const fill = askedSkus(stack);
+      moveMarket(world, 0);
+      await untilWhole(sql, world);
+      await expectWhole(sql, world);
+      expect([manifest.hits(), answers.hits(), delta.hits()]).toEqual([1, 2, 2]);
+      if (cut !== 'right behind COMMIT') {
+        const applied = cut === 'after COMMIT, before its answer';
+        // A merge that was committed needs no second download, and committed answers are not asked for again.
+        expect(stack.sandbox.counts('file')).toBe(applied ? 1 : 2);
+        const [{ skus }] = await sql<[{ skus: number }]>`
         select count(*)::int as skus from catalog.skus where first_seen_at < (select max(first_seen_at) from catalog.skus)`;
-      if (applied) expect(fill).toBe(skus);
-      else expect(fill).toBeGreaterThan(skus);
-    }
-  });
+        if (applied) expect(fill).toBe(skus);
+        else expect(fill).toBeGreaterThan(skus);
+      }
+    },
+  );
 });
 
-describe('Postgres over a bad line', () => {
+describe('Postgres over a bad connection', () => {
   test.concurrent.each([
     ['late and in slices', (proxy: Proxy) => proxy.set({ latencyMs: 3, sliceBytes: 700 })],
     ['reset', (proxy: Proxy) => void proxy.reset()],
@@ -79,7 +82,7 @@ describe('Postgres over a bad line', () => {
         proxy.reset();
       },
     ],
-  ])('%s: in the fill and in a delta, the mirror comes out whole', async (name, disturb) => {
+  ])('%s: during a fill and a delta, the mirror ends up complete', async (name, disturb) => {
     await using stack = await createStack({
       backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 500, latencyMs: 30, seed: 102 },
@@ -118,7 +121,7 @@ describe('Postgres over a bad line', () => {
     await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
   });
 
-  test.concurrent('lost again while a connection is set up: no error is left to nobody', async () => {
+  test.concurrent('lost again while connections are being set up: no promise is rejected without a handler', async () => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { ...SANDBOX, seed: 104 } });
     await using proxy = await proxyTo(stack.databaseUrl);
     await start(stack, proxy);
@@ -130,11 +133,11 @@ describe('Postgres over a bad line', () => {
     await eventually(() => startup.hits() === 6, { what: 'six cuts' });
     await stack.everythingDue();
     await untilWhole(stack.sql, stack.sandbox.world);
-    // Its promise would be nobody's: postgres.js must not ask again.
+    // Its promise would have no handler: postgres.js must not send this query again.
     expect(types.hits()).toBe(0);
   });
 
-  test.concurrent('backends that are terminated at random moments under load', async () => {
+  test.concurrent('terminating backends at random moments under load loses nothing', async () => {
     const seed = randomInt(2 ** 31);
     console.log(`seed ${seed}`);
     const random = randomFrom(seed);
@@ -165,7 +168,7 @@ describe('Postgres over a bad line', () => {
   });
 });
 
-/** The test's own connections: those that were there before the daemon. */
+/** Returns the test's own connections, which existed before the daemon's. */
 const own = new WeakMap<Stack, number[]>();
 async function ownBackends(stack: Stack): Promise<number[]> {
   const known = own.get(stack) ?? [];

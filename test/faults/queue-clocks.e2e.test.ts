@@ -7,9 +7,9 @@ import { type Backend, backends, createStack, type Stack } from '../support/stac
 import { get } from './harness.ts';
 
 /*
- * The queues' jobs come by the clock of whichever host made them, and their store may lose half of what it has. What
- * is due is done within half a minute all the same, whichever backend they have: or within a minute where the machine
- * has much else to do, and not an hour later.
+ * The queues' jobs are scheduled by the clock of the host that created them, and their store may lose half of its
+ * contents. With either backend, due work is still done within half a minute, or a minute on a busy machine, and
+ * not an hour later.
  */
 
 const HOUR_MS = 3_600_000;
@@ -18,7 +18,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Sets the clock of this host, by which BullMQ goes, off by so much. */
+/** Changes this host's clock, which BullMQ uses, by `offMs`. */
 function setHostClock(offMs: number): void {
   const real = performance.timeOrigin;
   vi.spyOn(Date, 'now').mockImplementation(() => Math.round(real + performance.now() + offMs));
@@ -30,7 +30,7 @@ interface Working {
   readonly backend: Backend;
 }
 
-/** Daemons on each backend that there is, filled and at work. */
+/** Starts a filled and working daemon on each available backend. */
 async function working(): Promise<Working[]> {
   return await Promise.all(
     backends().map(async (backend) => {
@@ -42,7 +42,7 @@ async function working(): Promise<Working[]> {
   );
 }
 
-/** Both a delta and a refresh of everything come to their end, and nobody wakes any job for it. */
+/** Checks that a delta and a refresh of everything complete, although nothing wakes their jobs. */
 async function goesOn({ stack }: Working): Promise<void> {
   const { sql, sandbox } = stack;
   sandbox.world.step(10);
@@ -69,7 +69,7 @@ const codes = async (app: App) =>
     ({ code }) => code,
   );
 
-test("the host's clock is set back by an hour: work goes on, and it says so", async () => {
+test("work goes on when the host's clock is set back by an hour, and readyz says so", async () => {
   const all = await working();
   try {
     setHostClock(-HOUR_MS);
@@ -80,7 +80,7 @@ test("the host's clock is set back by an hour: work goes on, and it says so", as
   }
 });
 
-test("the host's clock was an hour ahead when the jobs were made, and is right again: another daemon starts and works", async () => {
+test("another daemon works although the jobs were created while the host's clock was an hour ahead", async () => {
   setHostClock(HOUR_MS);
   const all = await working();
   try {
@@ -93,7 +93,7 @@ test("the host's clock was an hour ahead when the jobs were made, and is right a
   }
 });
 
-test("half of the queues' store is emptied: the schedules are there, and their jobs are gone", async () => {
+test("work goes on when the queues' store loses the jobs but keeps the schedules", async () => {
   const all = await working();
   try {
     await Promise.all(
@@ -102,7 +102,7 @@ test("half of the queues' store is emptied: the schedules are there, and their j
         await loseJobs(one);
         await goesOn(one);
         expect(one.stack.logs.length).toBeGreaterThan(taken);
-        // Their jobs come from the queues again, too.
+        // Later jobs come from the queues again, too.
         await eventually(async () => (await jobsWaiting(one)) > 0, { what: 'schedules that have jobs' });
       }),
     );

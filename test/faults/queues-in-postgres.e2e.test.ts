@@ -6,10 +6,10 @@ import { proxyTo, type Watcher } from '../support/proxy.ts';
 import { createStack } from '../support/stack.ts';
 import { expectWhole, untilWhole } from './harness.ts';
 
-/** Connections that BullMQ makes for a queue or a worker name its schema as they begin. */
+/** BullMQ's connections for queues and workers name its schema at startup. */
 const OF_A_QUEUE = 'search_path=';
 
-/** Loses the first `times` connections of queues and workers, as Postgres answers them for the first time. */
+/** Cuts the first `times` connections of queues and workers at Postgres's first answer. */
 function cutAtStart(times: number): { readonly watcher: () => Watcher; hits(): number } {
   let hits = 0;
   const watcher = (): Watcher => {
@@ -25,9 +25,9 @@ function cutAtStart(times: number): { readonly watcher: () => Watcher; hits(): n
 }
 
 describe('queues in Postgres', () => {
-  // In a process of its own: what BullMQ does after such a start leaves no time for anything else, a test's timeout
-  // included.
-  test('whose connections are lost while they are made, are made again; the daemon goes on and can be stopped', async () => {
+  // In a process of its own: after such a start BullMQ could leave no time for anything else, not even a test's
+  // timeout.
+  test('reconnect if their connections are lost during startup; the daemon works and can be stopped', async () => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 100 } });
     await using proxy = await proxyTo(stack.databaseUrl);
     const start = cutAtStart(12);
@@ -43,7 +43,7 @@ describe('queues in Postgres', () => {
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  test('that take no writes are asked some times a second, it is said, and all goes on when they do again', async () => {
+  test('are retried a few times a second while writes are rejected; that is reported, and work resumes afterwards', async () => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 100 } });
     await using daemon = startProgram(['run'], stack.env);
     await untilWhole(stack.sql, stack.sandbox.world);
@@ -62,7 +62,7 @@ describe('queues in Postgres', () => {
         .filter(({ err }) => (err as { code?: string } | undefined)?.code === '25006')
         .map(({ time }) => Date.parse(String(time)));
     await eventually(() => refusals().length >= 30, { what: 'thirty refusals' });
-    // Five workers, each of which asks once a second.
+    // Five workers, each of which tries once a second.
     const times = refusals();
     expect((times[29] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(2500);
     expect(await daemon.until('store.paused')).toMatchObject({ kind: 'read-only' });

@@ -41,7 +41,7 @@ const withRedisServer = hasRedisServer ? describe.concurrent : describe.skip;
 
 withRedisServer('a Redis that is', () => {
   test.each(DISTURBANCES)(
-    '%s: in the fill and in a delta, the mirror comes out whole',
+    '%s: during a fill and a delta, the mirror ends up complete',
     async (name, disturb) => {
       await using redis = await startRedisServer();
       await using proxy = await proxyTo(redis.url);
@@ -75,7 +75,7 @@ withRedisServer('a Redis that is', () => {
     },
   );
 
-  test('made a replica, and stays up: the daemon goes to where the new primary is', async () => {
+  test('made a replica but stays up: the daemon moves to the new primary', async () => {
     await using old = await startRedisServer();
     await using next = await startRedisServer();
     await using proxy = await proxyTo(old.url);
@@ -93,10 +93,10 @@ withRedisServer('a Redis that is', () => {
     const since = performance.now();
     await old.command('REPLICAOF', hostname, port);
     await untilUnready(app, 'the queues (redis) accept no jobs: it is a read-only replica (READONLY)');
-    // While it lasts each connection is made anew once a second, not with each command that is refused.
+    // Meanwhile each connection is replaced once a second, not with each refused command.
     await eventually(() => proxy.connections >= before + 2 * living, { what: 'connections made anew' });
     expect(performance.now() - since).toBeGreaterThan(500);
-    // Nothing cuts the connections that there are.
+    // Nothing cuts the existing connections.
     proxy.aim(next.url);
     await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
     moveMarket(world, 0);
@@ -105,7 +105,7 @@ withRedisServer('a Redis that is', () => {
     expect(await next.command('DBSIZE')).toBeGreaterThan(0);
   });
 
-  test('out of memory: said so, and the mirror goes on when there is room again', async () => {
+  test('out of memory: that is reported, and the mirror continues once there is room again', async () => {
     await using redis = await startRedisServer();
     await using stack = await createStack({
       backend: 'redis',
@@ -124,7 +124,7 @@ withRedisServer('a Redis that is', () => {
     await untilWhole(sql, world);
     await expectWhole(sql, world);
     await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
-    // While it lasts a line now and then, not one for each command that is refused.
+    // Meanwhile a line now and then, not one for each refused command.
     const said = stack.logs.filter(({ event, level }) => event === 'queues.error' && level === 'warn');
     expect(said.length).toBeLessThan(5);
   });

@@ -8,7 +8,7 @@ import { expectWhole, get, untilWhole } from './harness.ts';
 
 const FILE = '/run/secrets/url';
 
-/** A stack whose daemons read one variable from a file that the test writes. */
+/** Creates a stack whose daemons read one variable from a file that the test writes. */
 async function withFile(backend: 'postgres' | 'redis', variable: string, env: Record<string, string> = {}) {
   const file = { text: '' };
   const stack = await createStack({
@@ -20,9 +20,7 @@ async function withFile(backend: 'postgres' | 'redis', variable: string, env: Re
   return { stack, file };
 }
 
-/**
- * Everything is asked for again, and the market has moved: what the mirror does then takes both drivers and the queues.
- */
+/** Makes everything due after the market has moved, which uses both drivers and the queues. */
 async function worksOn(stack: Stack): Promise<void> {
   moveMarket(stack.sandbox.world, 0);
   await stack.everythingDue();
@@ -34,7 +32,7 @@ describe('a login in DATABASE_URL_FILE that is rotated', () => {
   test.concurrent.each(
     backends().flatMap((backend) => [[backend, 'its password'] as const, [backend, 'its user'] as const]),
   )(
-    'queues in %s, %s: the daemon says that it is rejected, and goes on when the file is new',
+    'with queues in %s, %s: the daemon reports that it is rejected, and continues once the file is updated',
     async (backend, what) => {
       const { stack, file } = await withFile(backend, 'DATABASE_URL');
       await using _stack = stack;
@@ -55,7 +53,7 @@ describe('a login in DATABASE_URL_FILE that is rotated', () => {
         );
         await eventually(
           async () => {
-            // Again and again: one that had logged in just before, and was not listed yet, would go on.
+            // Repeatedly: a session that had just logged in and was not listed yet would continue.
             await sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
             expect((await get(app, '/readyz')).text).toContain('Postgres rejects the login (28');
           },
@@ -83,7 +81,7 @@ describe('a login in DATABASE_URL_FILE that is rotated', () => {
 });
 
 test.skipIf(!hasRedisServer)(
-  'a password in REDIS_URL_FILE that is rotated: the daemon goes on when the file is new',
+  'a daemon continues after a password rotation once REDIS_URL_FILE is updated',
   async () => {
     await using redis = await startRedisServer();
     const { stack, file } = await withFile('redis', 'REDIS_URL');
@@ -105,7 +103,7 @@ test.skipIf(!hasRedisServer)(
   },
 );
 
-test('a role that may not create in the database any more starts a migrated mirror, with queues in Postgres', async () => {
+test('a role without CREATE on the database can start a migrated mirror, with queues in Postgres', async () => {
   await using stack = await createStack({
     backend: 'postgres',
     database: 'empty',

@@ -11,18 +11,19 @@ import { createSilentStack } from './silent-stack.ts';
 const WAITS = { answerMs: 2000, queueAnswerMs: 1000 };
 const ENOUGH = 5;
 /**
- * What is promised is a minute, which silent-connections.timed.test.ts judges: on a busy machine it takes longer. Far
- * less than the quarter of an hour after which Linux gives up a connection that nobody else does.
+ * The promise is a minute, which silent-connections.timed.test.ts checks; on a busy machine it takes longer. Linux
+ * by itself gives up a connection only after a quarter of an hour.
  */
 const COST_MS = 180_000;
 
-/** Beyond all that is waited for below, so that what did not come is what is told. */
+/** Longer than all waits below, so that the wait that failed is reported. */
 const TEST_MS = 600_000;
 
 const SEED = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 
 /**
- * Once `pieces` more have passed in this direction, all connections fall silent: with the last of them, or before it.
+ * Once `pieces` more have passed in this direction, all connections stop passing data: after the last one, or
+ * before it.
  */
 function after(pieces: number, direction: Parameters<Watcher>[1], passes: boolean) {
   let left = pieces;
@@ -37,7 +38,7 @@ function after(pieces: number, direction: Parameters<Watcher>[1], passes: boolea
   };
 }
 
-/** Before a statement reaches Postgres, while it is at work, before its answer arrives, or after it. */
+/** Before a statement reaches Postgres, while it runs, before its answer arrives, or after it. */
 const MOMENTS = [
   ['before a statement', 'to-server', false],
   ['while a statement runs', 'to-server', true],
@@ -45,14 +46,14 @@ const MOMENTS = [
   ['after an answer', 'to-client', true],
 ] as const;
 
-/** When it happens: in the fill, at work, and in deltas. */
+/** When it happens: during the fill, at work, and during deltas. */
 const TIMES = [
   `(select running_until is not null from catalog_internal.tasks where task = 'manifest')`,
   `(select count(*) from catalog.skus where state = 'priced') > 150`,
   `(select manifest_applied_at is not null from catalog_internal.sync)`,
 ] as const;
 
-/** Each moment once, with queues here and there, and two of the times. */
+/** Draws each moment once, with alternating backends and two of the times. */
 function draw() {
   const random = randomFrom(SEED);
   const from = Math.floor(random() * 2);
@@ -67,9 +68,9 @@ function draw() {
   });
 }
 
-describe.concurrent(`connections that fall silent, SEED=${SEED}`, { timeout: TEST_MS }, () => {
+describe.concurrent(`connections that go dead, SEED=${SEED}`, { timeout: TEST_MS }, () => {
   test.each(draw())(
-    'queues in $backend, $moment: the mirror goes on by itself',
+    'queues in $backend, $moment: the mirror continues by itself',
     async ({ backend, direction, passes, silences }) => {
       await using silent = await createSilentStack(backend);
       const { stack, proxies } = silent;
@@ -100,7 +101,7 @@ describe.concurrent(`connections that fall silent, SEED=${SEED}`, { timeout: TES
     },
   );
 
-  test('a wait for a lock is told as one, and its connection lives', async ({ expect }) => {
+  test('a wait for a lock is reported as such, and work goes on after it', async ({ expect }) => {
     await using silent = await createSilentStack('postgres', { DELTA_INTERVAL: '1h' });
     const { stack } = silent;
     await stack.start(silent.env);

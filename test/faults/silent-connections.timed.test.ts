@@ -4,13 +4,13 @@ import { expectStopped, FILLED, GRANTED_MS, holds, startProgram } from '../suppo
 import { backends } from '../support/stack.ts';
 import { createSilentStack, untilAsked } from './silent-stack.ts';
 
-/** As long as connections that have fallen silent may keep the mirror from its work. */
+/** The longest time for which dead connections may stop the mirror's work. */
 const COST_MS = 60_000;
-/** Requests that are no longer under way when the connections fall silent. */
+/** More requests than can still be in flight when the connections go dead. */
 const ENOUGH = 8;
 
-describe.concurrent.each(backends())('connections that have fallen silent, queues in %s', (backend) => {
-  test('cost no more than a minute of work', async ({ expect }) => {
+describe.concurrent.each(backends())('dead connections, queues in %s', (backend) => {
+  test('cost at most a minute of work', async ({ expect }) => {
     await using silent = await createSilentStack(backend);
     const { stack } = silent;
     await using daemon = startProgram(['run'], { ...stack.env, ...silent.env });
@@ -22,7 +22,7 @@ describe.concurrent.each(backends())('connections that have fallen silent, queue
   });
 
   test.for([0, 3000])(
-    'and a SIGTERM %i ms later: it is over in the time that is granted',
+    'do not delay the stop after a SIGTERM %i ms later beyond the time granted',
     async (ms, { expect }) => {
       await using silent = await createSilentStack(backend);
       const { stack } = silent;
@@ -34,7 +34,7 @@ describe.concurrent.each(backends())('connections that have fallen silent, queue
     },
   );
 
-  test('and a SIGTERM while the daemon starts', async ({ expect }) => {
+  test('do not delay the stop after a SIGTERM while the daemon starts', async ({ expect }) => {
     await using silent = await createSilentStack(backend);
     const { stack, proxies } = silent;
     await using daemon = startProgram(['run'], { ...stack.env, ...silent.env });

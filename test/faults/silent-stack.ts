@@ -3,12 +3,12 @@ import { through } from '../support/net.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 import { type Backend, createStack, type Stack } from '../support/stack.ts';
 
-/** A stack whose daemons reach Postgres, and Redis where the queues are there, through proxies that can fall silent. */
+/** A stack whose daemons reach Postgres, and Redis if it has the queues, through proxies that can stop passing data. */
 export interface SilentStack extends AsyncDisposable {
   readonly stack: Stack;
   readonly env: Readonly<Record<string, string>>;
   readonly proxies: readonly Proxy[];
-  /** From here on nothing passes on the connections that there are; new ones are served. */
+  /** From here on nothing passes on existing connections; new ones work. */
   silence(): void;
 }
 
@@ -39,14 +39,14 @@ export async function createSilentStack(
       for (const proxy of proxies) proxy.silence();
     },
     async [Symbol.asyncDispose]() {
-      // Before the daemons of this process are stopped: what they wait for ends then.
+      // Before the daemons of this process are stopped, so that their waits end.
       for (const proxy of proxies) await proxy[Symbol.asyncDispose]();
       await stack[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Waits until the partner was asked `more` times from now on, by any route; returns the milliseconds that it took. */
+/** Waits until the partner was asked `more` times from now on, on any route. Returns the milliseconds that it took. */
 export async function untilAsked({ sandbox }: Stack, more: number, within?: number): Promise<number> {
   const asked = sandbox.requests.length;
   const startedAt = performance.now();

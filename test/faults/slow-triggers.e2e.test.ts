@@ -5,11 +5,14 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 import { get } from './harness.ts';
 
-/** Longer than a daemon waits here for an answer, and less than it waits for what Postgres is at work on. */
+/**
+ * Longer than a daemon waits here for an answer, and shorter than it waits for a statement that Postgres is
+ * working on.
+ */
 const SLOW_SECONDS = 7;
 const WAITS = { answerMs: 3000, queueAnswerMs: 10_000 };
 
-test("a seller's triggers may take longer than an answer: calls and deltas are applied once, and they are named", async () => {
+test("a seller's triggers may take longer than the answer timeout: nothing is applied twice, and they are named", async () => {
   await using stack = await createStack({
     sandbox: { skus: 40, liveShare: 0.1, seed: 7 },
     env: { DELTA_INTERVAL: '1s' },

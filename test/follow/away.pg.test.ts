@@ -5,9 +5,12 @@ import { proxyTo } from '../support/proxy.ts';
 import { movePrices, positionNow } from './changes.ts';
 import { cutOff, following, withBackup } from './restoring.ts';
 
-/* A follower whose Postgres goes away after it has begun. */
+/* A follower whose Postgres goes away after it has started. */
 
-/** Waits for nothing but the next poll; how long each wait was meant to be. */
+/**
+ * Returns a clock that skips every sleep except the minute until the next poll, and how long each sleep should
+ * have been.
+ */
 function impatient() {
   const asked: number[] = [];
   const clock = {
@@ -22,7 +25,7 @@ function impatient() {
 
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
 
-test('with --once it ends after as many tries as for a receiver', async () => {
+test('with --once, a follower that cannot reach Postgres gives up after as many attempts as for a receiver', async () => {
   const { source } = await withBackup({ known: false });
   const { asked, clock } = impatient();
   let url = source.url;
@@ -39,7 +42,7 @@ test('with --once it ends after as many tries as for a receiver', async () => {
   expect(asked).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
 });
 
-test('with --once it also ends where Postgres lets it read, and keeps nothing', async () => {
+test('with --once, a follower that can read but never store its position gives up as well', async () => {
   const { source } = await withBackup({ known: false });
   const { asked, clock } = impatient();
   const back: string[] = [];
@@ -52,12 +55,12 @@ test('with --once it also ends where Postgres lets it read, and keeps nothing', 
   await expect(ended).rejects.toMatchObject({ kind: 'database-away' });
   expect(asked).toHaveLength(9);
   expect(asked.slice(0, 4)).toEqual([500, 1000, 2000, 4000]);
-  // The receiver has had all of it ten times.
+  // The receiver has received all of it ten times.
   expect(seen).toHaveLength(30);
   expect(back).toHaveLength(9);
 });
 
-test('what is kept ends the count', async () => {
+test('a stored position resets the back-off', async () => {
   const { source } = await withBackup({ known: true });
   const { asked, clock } = impatient();
   const { begun, seen, stop, ended } = following(() => source.url, {}, undefined, { clock });
@@ -78,7 +81,7 @@ test('what is kept ends the count', async () => {
 });
 
 test.each(['silent while it follows', 'silent while it connects'])(
-  'told to stop, it ends although Postgres is %s',
+  'a follower that is told to stop ends even if Postgres is %s',
   async (when) => {
     const { source } = await withBackup({ known: true });
     const proxy = await proxyTo(source.url);
@@ -97,7 +100,7 @@ test.each(['silent while it follows', 'silent while it connects'])(
     const from = performance.now();
     stop.abort();
     expect((await ended).end).toBe('stopped');
-    // A server that is silent is given a second to close.
+    // A server that does not answer is given a second to close.
     expect(performance.now() - from).toBeLessThan(5000);
   },
 );

@@ -18,7 +18,7 @@ const anyPage = array(record({ step: integer({ min: 1, max: 5 }), text: string({
 });
 const anyLimits = record({ changes: integer({ min: 1, max: 20 }), bytes: integer({ min: 1, max: 4000 }) });
 
-test("a line says the partner's text without anything that a terminal obeys or a reader does not see, and parses to it", () => {
+test("a line escapes everything that a terminal obeys or a reader cannot see, and parses to the partner's text", () => {
   const text = 'a\u009b2Jb\u202ec\u2028d\u0085';
   const line = lineOf(changeAt(1n, { sku: text, size: text, field: text, oldValue: text, newValue: text }));
   expect(line).not.toMatch(UNSEEN);
@@ -32,7 +32,7 @@ test("a line says the partner's text without anything that a terminal obeys or a
 });
 
 describe('cutting a page', () => {
-  test('of the first copy is as before after a restart: all of it has one position, so none ends a batch', () => {
+  test('repeats the batches of the first copy after a restart: all have one position, so none is longer', () => {
     const changes = Array.from({ length: 7 }, (_, n) => changeAt(5n, { sku: `S${n}`, copy: true }));
     const page = { changes, readTo: 5n, copiedTo: 'S6' };
     const limits = { changes: 3, bytes: 1_000_000 };
@@ -41,7 +41,7 @@ describe('cutting a page', () => {
     expect(cut(page, limits, 5n)).toEqual(batches);
   });
 
-  test('every change is in one batch, in order, within the limits; the last keeps how far was read', () => {
+  test('puts every change into one batch, in order and within the limits; the last batch stores how far was read', () => {
     assert(
       property(
         anyPage,
@@ -70,7 +70,7 @@ describe('cutting a page', () => {
     );
   });
 
-  test('no batch is smaller than it need be', () => {
+  test('makes no batch smaller than necessary', () => {
     const changes = [1n, 2n, 3n, 4n, 5n].map((position) => changeAt(position));
     const of = (limits: Parameters<typeof cut>[1], endAt: bigint | null = null) =>
       cut({ changes, readTo: 9n, copiedTo: null }, limits, endAt).map(({ first, last, to }) => [
@@ -88,7 +88,7 @@ describe('cutting a page', () => {
     const size = Buffer.byteLength(lineOf(changeAt(1n))) + 1;
     expect(of({ ...roomy, bytes: 2 * size })).toHaveLength(3);
     expect(of({ ...roomy, bytes: 2 * size - 1 })).toHaveLength(5);
-    // As it was sent before, although more would fit by now; and although less is allowed.
+    // The batch is as it was sent before, although more would fit by now, and although less is allowed.
     expect(of(roomy, 3n)).toEqual([
       [1n, 3n, 3n],
       [4n, 5n, 9n],
@@ -98,7 +98,7 @@ describe('cutting a page', () => {
     expect(of(roomy, 0n)).toEqual([[1n, 5n, 9n]]);
   });
 
-  test('a piece of the first copy keeps its SKU with its last batch alone', () => {
+  test('stores the SKU of a piece of the first copy only with its last batch', () => {
     const changes = ['A', 'B', 'C'].map((sku) => changeAt(7n, { sku, copy: true }));
     const batches = cut({ changes, readTo: 7n, copiedTo: 'C' }, { changes: 2, bytes: 10_000 });
     expect(batches.map(({ copiedTo, to, copy }) => [copiedTo, to, copy])).toEqual([
@@ -112,7 +112,7 @@ describe('cutting a page', () => {
 });
 
 describe('a change as a line', () => {
-  test('has the columns of catalog.changes, and times of RFC 3339', () => {
+  test('has the columns of catalog.changes, and RFC 3339 timestamps', () => {
     expect(
       JSON.parse(lineOf(changeAt(12n, { kind: 'product', size: null, field: 'name', newValue: 'Ü\n' }))),
     ).toEqual({
@@ -132,13 +132,13 @@ describe('a change as a line', () => {
     expect(JSON.parse(lineOf(changeAt(1n, { copy: true })))).toHaveProperty('copy', true);
   });
 
-  test('has its position as a number as long as that is exact, then as text', () => {
+  test('has a numeric position while that is exact, and then a string', () => {
     expect(shownPosition(2n ** 53n - 1n)).toBe(9007199254740991);
     expect(shownPosition(2n ** 53n)).toBe('9007199254740992');
   });
 });
 
-test('a message is the same at each attempt, and its id has no full stop', () => {
+test('a message is the same at each attempt, and its id contains no full stop', () => {
   const [batch] = cut(
     { changes: [changeAt(3n), changeAt(5n)], readTo: 8n, copiedTo: null },
     { changes: 9, bytes: 9999 },
@@ -160,7 +160,7 @@ test('a message is the same at each attempt, and its id has no full stop', () =>
   });
 });
 
-test('messages that tell of other changes have other ids, though they begin and end with the same ones', () => {
+test('messages with different changes have different ids, even if their first and last changes are the same', () => {
   const idOf = (...at: bigint[]) => {
     const changes = at.map((position) => changeAt(position));
     const [batch] = cut({ changes, readTo: 8n, copiedTo: null }, { changes: 9, bytes: 9999 });
@@ -169,7 +169,7 @@ test('messages that tell of other changes have other ids, though they begin and 
   expect(idOf(3n, 4n, 5n)).not.toBe(idOf(3n, 5n));
 });
 
-test('a post of several changes has no more than 96 KiB, all that is around them included', () => {
+test('a post of several changes takes at most 96 KiB, including everything around them', () => {
   const longest = 'x'.repeat(64);
   assert(
     property(array(integer({ min: 10, max: 900 }), { minLength: 400, maxLength: 500 }), (sizes) => {

@@ -12,14 +12,14 @@ import { answer, OK, only, run, session, taken } from './session.ts';
 const store = useStore();
 
 const limitedTo = (changes: number) => ({ changes, bytes: 100_000 });
-/** As if the last batch had failed so much earlier. */
+/** Makes the last batch have started to fail this many hours earlier. */
 const hoursPass = (hours: number) => store.sql`
   update catalog_internal.followers set failing_since = failing_since - make_interval(hours => ${hours}),
     clock_failing_since = clock_failing_since - make_interval(hours => ${hours})`;
 const positionOf = (line: string) => (JSON.parse(line) as { position: number }).position;
 
 describe('a receiver', () => {
-  test('that takes less at once gets less at once: all of it, in order, and nothing is put aside', async () => {
+  test('that refuses large batches gets smaller ones: every change, in order, with no dead letter', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 25);
@@ -33,7 +33,7 @@ describe('a receiver', () => {
     );
     expect(end).toBe('caught-up');
     expect(positions).toEqual(await positionsAfter(store.sql, place.position));
-    // What it has refused once is not tried again with each batch.
+    // A size that was refused once is not tried again with each batch.
     expect(sizes.filter((size) => size > 3).length).toBeLessThanOrEqual(3);
     expect(events.filter(({ event }) => event === 'smaller').length).toBe(
       sizes.filter((size) => size > 3).length,
@@ -41,7 +41,7 @@ describe('a receiver', () => {
     expect(await only(store)).toMatchObject({ deadLetters: 0, failures: 0, behind: 0 });
   });
 
-  test('that refuses for its clock is tried on for a day, and has the batch put aside like any other then', async () => {
+  test('that refuses because of its clock is retried for a day, and then gets a dead letter like any other', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 1);
@@ -57,7 +57,7 @@ describe('a receiver', () => {
     expect(events.at(-1)).toMatchObject({ event: 'buried', attempts: 24 + 30 });
   });
 
-  test('that refuses for its clock is tried on for a day in all, however often the process is begun anew', async () => {
+  test('that refuses because of its clock is retried for a day in total, however often the process restarts', async () => {
     const { sql } = store;
     const first = await session(store);
     await taken(first);
@@ -76,7 +76,7 @@ describe('a receiver', () => {
     expect(ends).toEqual([...Array<string>(3).fill('undelivered'), 'caught-up', 'buried']);
   });
 
-  test('that refuses for its clock is tried on for a day of that, however long it has failed otherwise', async () => {
+  test('that refuses because of its clock is retried for a day of such refusals, not counting other failures', async () => {
     const first = await session(store);
     await taken(first);
     await first.end();
@@ -86,7 +86,7 @@ describe('a receiver', () => {
     for (const [hours, said] of [
       [0, answer('failed', 503)],
       [30, byClock],
-      // What fails otherwise in between begins no day anew.
+      // Other failures in between do not restart the day.
       [11, answer('failed', 503)],
       [12, byClock],
       [2, byClock],
@@ -104,7 +104,7 @@ describe('a receiver', () => {
     expect(since).toBeNull();
   });
 
-  test('that refuses refuses one batch: no other has fewer attempts for that', async () => {
+  test('that refuses one batch leaves every other batch its full number of attempts', async () => {
     const { sql } = store;
     const killed = new Error('killed');
     const following = async (
@@ -128,30 +128,30 @@ describe('a receiver', () => {
     };
     const isTaken = { left: [], deadLetters: 0, failures: 0, isFailing: false };
     await following([], [], 10);
-    // Parts of one that is too large are batches of their own.
+    // The parts of a batch that is too large are batches of their own.
     await movePrices(sql, 4);
     expect(await following([400, 400, 413, 400, 400, 200, 400, 400], [], 10)).toEqual(isTaken);
-    // So is what is cut anew, also where the process ends before it is answered.
+    // So is what is cut again, even if the process ends before it is answered.
     await movePrices(sql, 4);
     const first = await following([400, 400, 'dies'], [], 4);
     expect(first).toEqual({ left: [], deadLetters: 0, failures: 2, isFailing: true });
     const anew = await following(['dies'], [], 2);
     expect(anew).toEqual({ left: [], deadLetters: 0, failures: 0, isFailing: false });
     expect(await following([400, 400], [], 2)).toEqual(isTaken);
-    // And what comes behind one of which nothing passes the filter any longer.
+    // So is what follows a batch of which nothing passes the filter any more.
     await movePrices(sql, 2);
     expect(await following([400, 400, 'dies'], [], 4)).toMatchObject({ failures: 2 });
     expect(await following([], ['sku=nobody'], 4)).toEqual(isTaken);
     await movePrices(sql, 2);
     expect(await following([400, 400], [], 4)).toEqual(isTaken);
-    // Also what comes behind it in one page.
+    // So is what follows it in the same page.
     await movePrices(sql, 2, 'A');
     await movePrices(sql, 2, 'B');
     expect(await following([400, 400, 'dies'], ['sku=A'], 4)).toMatchObject({ failures: 2 });
     expect(await following([400, 400], ['sku=B'], 4)).toEqual(isTaken);
   });
 
-  test('a single change as too large has that put aside alone', async () => {
+  test('that refuses a single change as too large gets only that change as a dead letter', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 7);
@@ -175,7 +175,7 @@ describe('a receiver', () => {
     ['after failures is cut anew where less is allowed by now', 1, 2, [2, 2, 2]],
     ['after failures stays as it was where that is allowed', 1, 100, [4, 2]],
     ['that nobody has answered stays as it was', 0, 2, [4, 2]],
-  ])('a batch that was under way %s', async (_, failures, most, expected) => {
+  ])('a batch in flight %s', async (_, failures, most, expected) => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 6);
@@ -186,7 +186,7 @@ describe('a receiver', () => {
   });
 });
 
-test('says where a copy begins, in its first batch and in no other, also after a restart', async () => {
+test('the beginning of a copy is marked in its first batch only, even after a restart', async () => {
   const { sql } = store;
   const skus = Array.from({ length: 250 }, (_, n) => `S${String(n).padStart(3, '0')}`);
   await knownSkus(sql, skus);
@@ -209,7 +209,7 @@ test('says where a copy begins, in its first batch and in no other, also after a
   expect(all.begins.length).toBeGreaterThan(3);
   expect(all.begins).toEqual(all.begins.map((_, at) => at === 0));
   await all.client.end();
-  // Of the first pages nothing passes; then the process is killed, and Postgres lost.
+  // Nothing of the first pages passes the filter; then the process is killed and loses its session.
   const few = await copying('S240', 'S249');
   const killed = new Error('killed');
   const die = (batch: Batch) => {

@@ -2,7 +2,7 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { type PriceMove, writeChanges } from '../../src/store/history/changes.ts';
 import type { Change } from '../../src/store/history/feed.ts';
 
-/** A change of a price, unless told otherwise. */
+/** Returns a change, of a price by default. */
 export const changeAt = (position: bigint, more: Partial<Change> = {}): Change => ({
   position,
   kind: 'price',
@@ -19,7 +19,7 @@ export const changeAt = (position: bigint, more: Partial<Change> = {}): Change =
   ...more,
 });
 
-/** Commits so many price changes in one transaction; their sizes count them. */
+/** Commits this many price changes in one transaction, with their index as the size. */
 export async function movePrices(sql: Sql, count: number, sku = 'A'): Promise<void> {
   const moves: PriceMove[] = Array.from({ length: count }, (_, n) => ({
     sku,
@@ -30,7 +30,7 @@ export async function movePrices(sql: Sql, count: number, sku = 'A'): Promise<vo
   await sql.begin((tx) => writeChanges(tx, { moves, fields: [] }, null));
 }
 
-/** The positions of all changes after one, by the feed itself. */
+/** Returns the positions of all changes after a position, as the feed itself returns them. */
 export async function positionsAfter(sql: Sql, after: bigint): Promise<number[]> {
   const rows = await sql<{ position: string }[]>`
     select position from catalog.changes(${String(after)}::bigint, 1000000)`;

@@ -12,14 +12,14 @@ test.each([
   [[200, 201, 202, 204, 299], 'delivered'],
   [[410], 'unwanted'],
   [[400, 406, 409, 413, 415, 422, 499], 'refused'],
-  // These speak of the endpoint, not of the batch.
+  // These concern the endpoint, not the batch.
   [[401, 403, 404, 405, 407], 'failed'],
   [[408, 425, 429, 500, 502, 503, 504, 599, 300, 301, 302, 307, 308, 100], 'failed'],
 ])('%j: %s', (statuses, outcome) => {
   expect(statuses.map((code) => judgeStatus(code, null))).toEqual(statuses.map(() => outcome));
 });
 
-describe('a receiver whose clock is another one', () => {
+describe('a receiver with a different clock', () => {
   const sentAt = Date.parse('2026-11-20T10:00:00Z');
   test.each<[string | undefined, string | undefined, number | null]>([
     [undefined, undefined, null],
@@ -28,11 +28,11 @@ describe('a receiver whose clock is another one', () => {
     ['Fri, 20 Nov 2026 09:56:00 GMT', undefined, null],
     ['Fri, 20 Nov 2026 10:04:01 GMT', undefined, 241_000],
     ['Fri, 20 Nov 2026 09:55:59 GMT', undefined, -241_000],
-    // Of a cache: when it was made, and how long ago that is.
+    // From a cache: when the answer was made, and how long ago that is.
     ['Fri, 20 Nov 2026 09:00:00 GMT', '3600', null],
     ['Fri, 20 Nov 2026 10:00:00 GMT', '301', 301_000],
     ['Fri, 20 Nov 2026 10:05:00 GMT', 'old', 300_000],
-  ])('is told by Date %s, Age %s: %s', (date, age, ms) => {
+  ])('is detected by Date %s, Age %s: %s', (date, age, ms) => {
     expect(receiverAheadMs(date, age, sentAt, sentAt)).toBe(ms);
   });
 
@@ -40,7 +40,7 @@ describe('a receiver whose clock is another one', () => {
     ['Fri, 20 Nov 2026 10:09:00 GMT', null],
     ['Fri, 20 Nov 2026 10:09:01 GMT', 241_000],
     ['Fri, 20 Nov 2026 09:55:59 GMT', -241_000],
-  ])('is told from one that is slow: %s', (date, ms) => {
+  ])('is detected despite a slow answer: %s', (date, ms) => {
     expect(receiverAheadMs(date, undefined, sentAt, sentAt + 300_000)).toBe(ms);
   });
 
@@ -48,17 +48,17 @@ describe('a receiver whose clock is another one', () => {
     [400, 'failed'],
     [422, 'failed'],
     [401, 'failed'],
-    // These say something else than that the signature is too old.
+    // These mean something other than an outdated signature.
     [413, 'refused'],
     [410, 'unwanted'],
     [200, 'delivered'],
-  ])('may have refused by that: %d is %s', (code, outcome) => {
+  ])('may have refused because of its clock: %d is %s', (code, outcome) => {
     expect(judgeStatus(code, 300_000)).toBe(outcome);
     expect(judgeStatus(code, -300_000)).toBe(outcome);
   });
 });
 
-test('a receiver takes signatures of any time, where it has taken one that was ten minutes from its own', () => {
+test('a receiver accepts signatures of any time once it has accepted one that is over ten minutes off', () => {
   expect([null, 300_000, -600_000, 600_001, -600_001].map(takesAnyTime)).toEqual([
     false,
     false,
@@ -68,15 +68,15 @@ test('a receiver takes signatures of any time, where it has taken one that was t
   ]);
 });
 
-describe('waiting before the next attempt', () => {
-  test('doubles from a second to a minute, and half of it is chance', () => {
+describe('the wait before the next attempt', () => {
+  test('doubles from a second to a minute, and half of it is random', () => {
     expect([1, 2, 3, 4, 5, 6, 7, 8, 2000].map((n) => backOffMs(n, null, 1))).toEqual([
       1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000,
     ]);
     expect([1, 7].map((n) => backOffMs(n, null, 0))).toEqual([500, 30_000]);
   });
 
-  test('is as long as the receiver asks for, up to an hour, and never less than it would be', () => {
+  test('is as long as the receiver asks for, up to an hour, and never shorter than the back-off', () => {
     expect(backOffMs(1, 90_000, 0)).toBe(90_000);
     expect(backOffMs(1, 0, 1)).toBe(1000);
     expect(backOffMs(1, 86_400_000, 0)).toBe(3_600_000);
@@ -101,7 +101,7 @@ describe('Retry-After', () => {
   });
 });
 
-test('of what a receiver says only printable words are kept', () => {
+test("only the printable words of a receiver's answer are stored", () => {
   expect(excerptOf('')).toBeNull();
   expect(excerptOf(' \n\u0000\u001b[31m\t')).toBe('[31m');
   expect(excerptOf('no\r\n such\u202e  field')).toBe('no such field');

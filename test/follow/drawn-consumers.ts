@@ -13,14 +13,17 @@ import type { Proxy } from '../support/proxy.ts';
 import type { Servers } from './drawn-servers.ts';
 import { OK } from './session.ts';
 
-/* Programs that follow the mirror, each by a way of its own, and crash at any point. */
+/* Programs that follow the mirror, each in its own way, and crash at any point. */
 
-/** Before anything of a batch is done, when it is, and when its position is kept. */
+/** Before any work on a batch, after it, or after its position is stored. */
 export type Crash = 'before' | 'between' | 'after';
 
 class Crashed extends Error {}
 
-/** What the first reading of a program says of servers that are away, behind or replaced: it is started again. */
+/**
+ * Error codes with which a program's first read may fail while servers are away, behind or replaced. It is
+ * restarted.
+ */
 const BEGINNINGS = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -37,7 +40,7 @@ const BEGINNINGS = new Set([
   '57P03',
 ]);
 
-/** How long an answer may take, and until the next poll where a connection on which nothing is heard has not been noticed. */
+/** Time limit of an answer, and time until the next poll if a dead connection has not been noticed. */
 const WITHIN_MS = 1500;
 const POLL_MS = 2000;
 
@@ -49,7 +52,7 @@ export abstract class Drawn {
   crash: Crash | null = null;
   /** How often it was told that its position is lost. */
   told = 0;
-  /** What it has of the prices. */
+  /** Its copy of the prices. */
   protected readonly copy = new Map<string, number>();
   readonly #seen = new Set<number>();
   protected readonly newest = new Map<string, number>();
@@ -59,12 +62,12 @@ export abstract class Drawn {
     [this.servers, this.proxy, this.url] = [servers, proxy, url];
   }
 
-  /** Its process, from a start to an end or a crash. */
+  /** Runs its process from a start to an end or a crash. */
   protected abstract once(): Promise<void>;
-  /** What is missing in what it has; null: nothing. */
+  /** Returns what is missing in its copy, or null if nothing is. */
   abstract missing(): Promise<string | null>;
 
-  /** Runs it, again and again. Rejects with what it must not end of. */
+  /** Runs the process again and again. Rejects with an error that must not end it. */
   begin(): Promise<void> {
     this.#running = this.#run();
     return this.#running;
@@ -87,20 +90,20 @@ export abstract class Drawn {
       });
   }
 
-  /** Its copy is emptied, and it begins anew. */
+  /** Empties its copy and starts again. */
   protected lost(): void {
     this.told += 1;
     this.newest.clear();
   }
 
-  /** Crashes where it is to. */
+  /** Crashes if it is to crash at this point. */
   protected crashes(...when: readonly Crash[]): void {
     if (this.crash === null || !when.includes(this.crash)) return;
     this.crash = null;
     throw new Crashed();
   }
 
-  /** What comes for the first time is newer than all that has come of its SKU. */
+  /** Checks that a change that comes for the first time is newer than everything that has come for its SKU. */
   protected inOrder(sku: string, price: number): void {
     const newest = this.newest.get(sku) ?? 0;
     if (!this.#seen.has(price) && price < newest)
@@ -124,7 +127,7 @@ const isLost = (error: unknown): boolean =>
   (error instanceof FollowError && error.kind === 'position-lost') ||
   (error instanceof FollowerError && (error.kind === 'position-lost' || error.kind === 'unknown'));
 
-/** The package's `follow`, with the position beside what it has. */
+/** The package's `follow`, with the position stored beside the copy. */
 export class Follows extends Drawn {
   #position = 'start';
 
@@ -159,9 +162,9 @@ export class Follows extends Drawn {
   override missing = () => this.missingInCopy();
 }
 
-/** `followInto`, with what it has in the mirror's own database; two of them take turns. */
+/** `followInto`, with its copy in the mirror's own database. Two of them take turns. */
 export class Into extends Drawn {
-  /** It was told, in a transaction that may not have been committed: then it is told again. */
+  /** It was told in a transaction that may not have been committed: then it is told again. */
   #isTold = false;
 
   protected override async once(): Promise<void> {
@@ -183,7 +186,7 @@ export class Into extends Drawn {
             await tx`insert into shop.copy values (${sku}, ${price}) on conflict (sku) do update set price = excluded.price`;
           }
           this.crashes('between');
-          // Its COMMIT may be there, or not.
+          // Its COMMIT may have succeeded or not.
           if (this.crash === 'after') setImmediate(() => this.proxy.reset());
           this.crash = null;
         },
@@ -198,7 +201,7 @@ export class Into extends Drawn {
     }
   }
 
-  /** Each change since its copy is applied once and in order. */
+  /** Checks that each change since its copy is applied once and in order. */
   override async missing(): Promise<string | null> {
     const [row] = await this.servers.sql<[{ missing: string | null }]>`
       with feed as (
@@ -226,20 +229,20 @@ const WANTED: Follow = {
   attempts: 10,
   batch: 500,
 };
-/** Retries come soon; the minute until the next poll stays one. */
+/** Shortens retries, but not the minute until the next poll. */
 const clock = {
   ...systemClock,
   sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms < 60_000 ? ms / 20 : ms, signal),
 };
 
-/** `catalog-mirror follow`, with a receiver that goes by positions of rows, and by copy_begins. */
+/** `catalog-mirror follow`, with a receiver that relies on the rows' positions and on copy_begins. */
 export class Command extends Drawn {
   readonly #name: string | null;
   readonly #isOnce: boolean;
   readonly #rows = new Map<string, bigint>();
   #last: bigint | null = null;
   #resets = false;
-  /** Losses that it is known to have heard of. */
+  /** Losses that it is known to have been told of. */
   #losses: number;
 
   constructor(
@@ -254,7 +257,7 @@ export class Command extends Drawn {
   }
 
   protected override async once(): Promise<void> {
-    // A process that starts after it knows nothing of what was delivered: the manual has each name begin anew.
+    // A process that starts after a loss knows nothing of earlier deliveries: the manual resets each name.
     if (this.#name !== null && this.servers.losses > this.#losses) this.#beginAnew();
     const from = this.#name === null ? (this.#last ?? 'start') : 'start';
     const { end } = await followOn({
@@ -281,7 +284,7 @@ export class Command extends Drawn {
       storeLost() {},
       storeBack() {},
     });
-    // As cron starts it again.
+    // Restarts it like cron.
     if (end === 'caught-up') await pause(100);
   }
 
@@ -312,7 +315,7 @@ export class Command extends Drawn {
     this.#beginAnew();
   }
 
-  /** As the manual says: with the receiver emptied. */
+  /** Starts again with an empty receiver, as the manual says. */
   #beginAnew(): void {
     this.#losses = this.servers.losses;
     this.#resets = this.#name !== null;

@@ -11,11 +11,11 @@ import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
-/* An address at which there is now one database and now another, for consumers, each with a way of its own to it. */
+/* An address with changing databases behind it, for consumers that each reach it through a proxy of their own. */
 
 export const SKUS = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'] as const;
 
-/** What a mirror has before anybody follows it, and where consumers keep theirs in the same database. */
+/** Creates what a mirror contains before anybody follows it, and the consumers' tables in the same database. */
 async function begin(sql: Sql): Promise<void> {
   await sql`
     insert into catalog.skus (sku, state, price_source, in_manifest, first_seen_at, priced_at)
@@ -28,28 +28,28 @@ async function begin(sql: Sql): Promise<void> {
 }
 
 export abstract class Servers {
-  /** How often something was lost that a consumer may have seen: a change, a position or the name that it follows by. */
+  /** How often something was lost that a consumer may have seen: a change, a position or its name. */
   losses = 0;
-  /** Each price that is written is higher than all before. */
+  /** Each price that is written is higher than all before it. */
   #price = 1000;
   protected newest = 1000;
   readonly #ways = new Set<Proxy>();
 
   abstract get sql(): Sql;
   protected abstract get url(): string;
-  /** Keeps a backup, and puts it in the place of what there is. */
+  /** Makes a backup, which `restore` puts in place of the present state. */
   abstract keep(): Promise<void>;
   abstract restore(): Promise<void>;
   abstract end(): Promise<void>;
 
-  /** A way of a consumer's own, and the URL by it. */
+  /** Opens a proxy for one consumer, and returns it with the URL through it. */
   async way(): Promise<{ readonly proxy: Proxy; readonly url: string }> {
     const proxy = await proxyTo(this.url);
     this.#ways.add(proxy);
     return { proxy, url: Object.assign(new URL(this.url), { port: String(proxy.port) }).href };
   }
 
-  /** Nobody is disturbed any more. */
+  /** Ends all disturbances. */
   heal(): void {
     for (const proxy of this.#ways) proxy.heal();
   }
@@ -68,7 +68,7 @@ export abstract class Servers {
     this.newest = this.#price;
   }
 
-  /** What is at the address is replaced meanwhile. */
+  /** Replaces what is at the address, with all connections refused meanwhile, and counts a loss. */
   protected async replaced(work: () => Promise<void>): Promise<void> {
     for (const proxy of this.#ways) {
       proxy.set({ refuse: true });
@@ -89,7 +89,7 @@ export abstract class Servers {
     }
   }
 
-  /** A position may be given out, and a name made, before anything changes. */
+  /** A position may be given out, and a name created, before any change. */
   async #known(): Promise<{ newest: number; position: string; names: string[] }> {
     const [known] = await this.sql<[{ newest: number; position: string; names: string[] }]>`
       select greatest(1000, (select max(price) from catalog.prices)) as newest, catalog.changes_position()::text as position,
@@ -214,7 +214,7 @@ export class Clusters extends Servers {
     this.#room = room;
   }
 
-  /** The folder that each begins with a copy of. `room`: an empty folder. */
+  /** Creates the data folder that each cluster starts with a copy of. `room` is an empty folder. */
   static async template(room: string): Promise<string> {
     const folder = join(room, 'template');
     const made = await served(folder);
@@ -270,7 +270,7 @@ export class Clusters extends Servers {
     this.#standby = { ...(await served(folder, { primary_conninfo })), stream };
   }
 
-  /** From now on the standby gets nothing of the primary. */
+  /** From now on the standby receives nothing from the primary. */
   lag(): void {
     this.#standby?.stream.set({ blackHole: true });
   }
@@ -283,7 +283,7 @@ export class Clusters extends Servers {
     await standby.stream[Symbol.asyncDispose]();
   }
 
-  /** The standby takes the place of the primary, with what it has. */
+  /** Promotes the standby, with what it has, in place of the primary. */
   async failOver(how: 'stopped' | 'crashed'): Promise<void> {
     const standby = this.#standby;
     if (standby === null) return;
@@ -301,7 +301,7 @@ export class Clusters extends Servers {
     await this.endWays();
   }
 
-  /** `isLive`: of a server that runs, whose files may be gone by the time that they are copied. */
+  /** `isLive`: the server is running, so files may vanish before they are copied. */
   async #copied(from: string, isLive = false): Promise<string> {
     const to = join(this.#room, `${process.pid}-${performance.now()}-${(this.#count += 1)}`);
     await run('cp', ['-a', from, to]).catch((error: unknown) => {
@@ -315,7 +315,7 @@ export class Clusters extends Servers {
     await run('chown', ['--reference', join(folder, 'pg'), join(folder, 'pg', name)]);
   }
 
-  /** A copy of the primary, as it is made while that runs. */
+  /** Makes a base backup of the running primary. */
   async #backedUp(): Promise<string> {
     const { folder } = this.#primary;
     const session = await this.sql.reserve();

@@ -14,7 +14,7 @@ const problemsOf = (...args: string[]) => {
   return [];
 };
 
-test('without options every change from now on is printed, and nothing is kept', () => {
+test('without options, every change from now on is printed and nothing is stored', () => {
   expect(wanted()).toEqual({
     do: 'follow',
     name: null,
@@ -28,14 +28,14 @@ test('without options every change from now on is printed, and nothing is kept',
   });
 });
 
-test('filters may be given more than once, and each is kept', () => {
+test('filters may be given more than once, and all of them apply', () => {
   const args = ['watchlist', 'brand=Nike', 'kind=price', 'brand= A=B', 'kind=sku', 'sku=X 1'];
   expect(wanted(...args.flatMap((text) => ['--filter', text]))).toMatchObject({
     filter: { kinds: ['price', 'sku'], brands: ['Nike', ' A=B'], skus: ['X 1'], watchlist: true },
   });
 });
 
-test('--from takes a position of any length that a bigint has', () => {
+test('--from accepts every position that a bigint can hold', () => {
   expect(wanted('--from', '9007199254740993')).toMatchObject({ from: 9007199254740993n });
   expect(wanted('--from=oldest')).toMatchObject({ from: 'oldest' });
 });
@@ -61,8 +61,8 @@ test.each<[string[], string]>([
   expect(problemsOf(...args)).toEqual([expect.stringContaining(problem)]);
 });
 
-describe('every problem is named at once', () => {
-  test('of values', () => {
+describe('all problems are reported at once', () => {
+  test('of invalid values', () => {
     expect(problemsOf('--name', '.', '--from', 'x', '--filter', 'y', '--attempts', '0')).toHaveLength(5);
   });
 });

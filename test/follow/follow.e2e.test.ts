@@ -40,7 +40,7 @@ interface Post {
   readonly positions: readonly number[];
 }
 
-/** A receiver that answers as it is told, and remembers what it took with 2xx. */
+/** Starts a receiver that answers as told and remembers what it took with 2xx. */
 async function receiver(answer: (response: ServerResponse, post: number, request: IncomingMessage) => void) {
   const posts: Post[] = [];
   const taken: number[] = [];
@@ -56,14 +56,14 @@ async function receiver(answer: (response: ServerResponse, post: number, request
   return { url: url.href, posts, taken };
 }
 
-/** Without what came again. */
+/** Leaves out repetitions. */
 const fresh = (positions: readonly number[]) => {
   let last = 0;
   return positions.filter((position) => position > last && ((last = position), true));
 };
 
 describe('lines on stdout', () => {
-  test('go on from where they ended, and wait for what is committed', async () => {
+  test('continue from where they ended, and wait for new commits', async () => {
     const start = await positionNow(store.sql);
     await using first = follow('--name', 'shop');
     await known();
@@ -80,7 +80,7 @@ describe('lines on stdout', () => {
     expect((await ran('--list', '--json')).stdout).toContain('"name":"shop"');
   });
 
-  test('of a process that is killed come again where their position was not kept', async () => {
+  test('come again if a process was killed before it stored their position', async () => {
     const start = await positionNow(store.sql);
     await ran('--name', 'shop', '--once');
     const seen: number[] = [];
@@ -92,12 +92,12 @@ describe('lines on stdout', () => {
       seen.push(...positionsOf(program.stdout.filter((line) => line.endsWith('}'))));
     }
     const rest = await ran('--name', 'shop', '--once');
-    // What was in the pipe of a process that is killed is read to its end: nothing is missing.
+    // Reads the killed process's pipe to its end: nothing is missing.
     seen.push(...(rest.stdout === '' ? [] : positionsOf(rest.stdout.split('\n'))));
     expect(fresh(seen)).toEqual(await positionsAfter(store.sql, start));
   });
 
-  test('wait for a reader that is slow, and end well when he has enough', async () => {
+  test('wait for a slow reader, and end with code 0 when it closes the pipe', async () => {
     await ran('--name', 'shop', '--once');
     await movePrices(store.sql, 3000);
     const child = spawn(process.execPath, [MAIN, 'follow', '--name', 'shop'], {
@@ -106,7 +106,7 @@ describe('lines on stdout', () => {
     });
     onTestFinished(() => void child.kill('SIGKILL'));
     await eventually(async () => (await readFollowers(store.sql))[0]?.heldBy !== null);
-    // Nobody reads: what does not fit into the pipe is not delivered, and its position not kept.
+    // Nobody reads: what does not fit into the pipe is not delivered, and its position is not stored.
     await eventually(async () => ((await readFollowers(store.sql))[0]?.behind ?? 0) > 0);
     child.stdout.destroy();
     const [code] = (await once(child, 'close')) as [number | null];
@@ -114,14 +114,14 @@ describe('lines on stdout', () => {
     expect((await readFollowers(store.sql))[0]?.behind).toBeGreaterThan(0);
   });
 
-  test('in a file that can grow no more wait for room, and none is lost or broken', async () => {
+  test('wait for room if the file can grow no more, and none is lost or broken', async () => {
     const start = await positionNow(store.sql);
     const folder = await mkdtemp(join(tmpdir(), 'follow-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const path = join(folder, 'changes.jsonl');
     await ran('--name', 'shop', '--once');
     await movePrices(store.sql, 500);
-    // Sixteen blocks a file: as a full disk, but by a limit that needs no disk of its own.
+    // Sixteen blocks a file: like a full disk, but by a limit that needs no disk of its own.
     const limited = `trap '' XFSZ; ulimit -f 16; exec "$0" "$@" >> '${path}'`;
     const child = spawn('bash', ['-c', limited, process.execPath, MAIN, 'follow', '--name', 'shop'], {
       env: { PATH: process.env['PATH'], ...env() },
@@ -140,7 +140,7 @@ describe('lines on stdout', () => {
     expect(positionsOf(lines)).toEqual(await positionsAfter(store.sql, start));
   });
 
-  test('end at once where nobody reads and the process is told to stop', async () => {
+  test('end at once if nobody reads and the process is told to stop', async () => {
     await ran('--name', 'shop', '--once');
     await movePrices(store.sql, 3000);
     const child = spawn(process.execPath, [MAIN, 'follow', '--name', 'shop'], {
@@ -156,7 +156,7 @@ describe('lines on stdout', () => {
 });
 
 describe('a webhook', () => {
-  test('gets everything once it is up, in order; nothing else waits for it', async () => {
+  test('gets everything in order once it is up, and blocks no other follower', async () => {
     const start = await positionNow(store.sql);
     let isUp = false;
     const shop = await receiver((response) => response.writeHead(isUp ? 200 : 503).end());
@@ -177,7 +177,7 @@ describe('a webhook', () => {
     expect(down.stdout).toEqual([]);
   });
 
-  test('that fails at random, breaks off and sees its sender killed misses nothing and gets it in order', async () => {
+  test('that fails at random, resets connections and outlives killed senders gets everything in order', async () => {
     const start = await positionNow(store.sql);
     const shop = await receiver((response, post) => {
       if (post % 5 === 1) response.writeHead(500).end('no');
@@ -196,14 +196,14 @@ describe('a webhook', () => {
       await program.end('SIGKILL');
     }
     await using last = follow('--name', 'shop', '--webhook', shop.url, '--batch', '7');
-    // Those that were killed may have left nothing to do.
+    // The killed processes may have left nothing to do.
     await eventually(() => said(last, 'follower.started').length > 0);
     await eventually(async () => (await readFollowers(store.sql))[0]?.behind === 0);
     expectStopped(await last.end('SIGTERM'));
     expect(fresh(shop.taken)).toEqual(await positionsAfter(store.sql, start));
   });
 
-  test('whose refusals are dead letters gets them when they are sent again, with their ids', async () => {
+  test('that refused batches gets them as dead letters when they are resent, with the same ids', async () => {
     let refuses = true;
     const shop = await receiver((response) => response.writeHead(refuses ? 422 : 200).end('no such field'));
     await ran('--name', 'shop', '--once');
@@ -231,7 +231,7 @@ describe('a webhook', () => {
     expect(await ran('--name', 'shop', '--forget')).toMatchObject({ code: 1 });
   });
 
-  test('that wants no more ends its process, which says so', async () => {
+  test('that answers 410 ends its process, which logs why', async () => {
     const shop = await receiver((response) => response.writeHead(410).end());
     await ran('--name', 'shop', '--once');
     await movePrices(store.sql, 1);
@@ -260,7 +260,7 @@ describe('a webhook', () => {
 });
 
 describe('two processes of one name', () => {
-  test('never both deliver: the second waits, and says who has it', async () => {
+  test('never both deliver: the second ends and says who has the name, and may start once that is gone', async () => {
     await using first = follow('--name', 'shop');
     await known();
     const second = await ran('--name', 'shop');
@@ -274,10 +274,10 @@ describe('two processes of one name', () => {
   });
 });
 
-test('a session that is terminated is made again, and nothing is missing', async () => {
+test('a terminated session is replaced, and nothing is missing', async () => {
   const start = await positionNow(store.sql);
   await using program = follow('--name', 'shop');
-  // One that has not begun yet ends where its session is taken from it.
+  // A follower whose session is terminated before it has started ends.
   await eventually(() => said(program, 'follower.started').length > 0);
   for (let round = 0; round < 3; round += 1) {
     await movePrices(store.sql, 2);
@@ -292,14 +292,14 @@ test('a session that is terminated is made again, and nothing is missing', async
   expect(fresh(positionsOf(program.stdout))).toEqual(await positionsAfter(store.sql, start));
 });
 
-test('a session whose end is said but does not come is made again, with a batch that was under way', async () => {
+test('a terminated session whose connection stays open is replaced, also during a delivery', async () => {
   const start = await positionNow(store.sql);
   await using port = await holdingPort(store.url);
   const heard = Promise.withResolvers<void>();
   const shop = await receiver((response, post) => {
     if (post > 1) return void response.end();
     void (async () => {
-      // Between two statements: the driver is told, and says at the next one that it takes none.
+      // Between two statements: the driver is told of the end, and refuses the next statement.
       await store.sql`select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
       await eventually(async () => {
@@ -325,7 +325,7 @@ test('a session whose end is said but does not come is made again, with a batch 
   expectStopped(await program.end('SIGTERM'));
 });
 
-test('told to stop while it waits for Postgres to begin with, a process has done what it was told', async () => {
+test('a process that is told to stop while it waits for Postgres at its start exits with success', async () => {
   await using deaf = await deafPort();
   await using program = startProgram(['follow'], env({ DATABASE_URL: throughPort(store.url, deaf) }));
   await eventually(() => deaf.connections > 0);

@@ -22,8 +22,8 @@ import { answer, OK, only, run, session, taken } from './session.ts';
 const store = useStore();
 const from = (after: bigint) => ({ after, seen: after });
 
-describe('what is delivered', () => {
-  test('is every change, in order and at least once, whatever the receiver and the process do', async () => {
+describe('the deliveries of a follower', () => {
+  test('contain every change, in order and at least once, whatever the receiver and the process do', async () => {
     await assert(
       asyncProperty(
         array(
@@ -46,7 +46,7 @@ describe('what is delivered', () => {
             await movePrices(store.sql, count);
             const left = [...faults];
             for (let isOver = false; !isOver;) {
-              // Each is a process of its own, the last one was killed.
+              // Each round is a new process; the last one was killed.
               const client = await session(store);
               const { place, held } = await taken(client);
               const killed = new Error('killed');
@@ -68,8 +68,7 @@ describe('what is delivered', () => {
             }
           }
           const expected = await positionsAfter(store.sql, start);
-          // What comes again comes as a whole batch: without those repetitions nothing is out of order, and nothing
-          // is missing.
+          // Repetitions come as whole batches: without them nothing is out of order and nothing is missing.
           let last = 0;
           const fresh = seen.filter((position) => position > last && ((last = position), true));
           expect(fresh).toEqual(expected);
@@ -79,7 +78,7 @@ describe('what is delivered', () => {
     );
   });
 
-  test('goes on from the position that is kept; a batch that was under way is cut as it was, and has its id', async () => {
+  test('continue from the stored position; a batch in flight is cut as before and keeps its id', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 6);
@@ -112,7 +111,7 @@ describe('what is delivered', () => {
     expect((await only(store)).behind).toBe(0);
   });
 
-  test('has another id than one that may have come already, where it has more changes than that had', async () => {
+  test('get a new id if a batch has more changes than one that may have arrived already', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     for (const sku of ['A', 'B', 'A']) await movePrices(store.sql, 1, sku);
@@ -131,11 +130,11 @@ describe('what is delivered', () => {
     const again = await taken(next);
     const { positions } = await run(next, again.held, again.place, (batch) => (taking(batch), OK));
     expect(positions).toHaveLength(3);
-    // Whoever leaves out an id that he knows has all changes.
+    // A receiver that skips known ids has all changes.
     expect(new Set(ids).size).toBe(2);
   });
 
-  test('is what passes the filter, and the position goes on behind the rest', async () => {
+  test('contain what passes the filter, and the position moves past the rest', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C', 'D']);
     const client = await session(store);
@@ -161,7 +160,7 @@ describe('what is delivered', () => {
     expect(await skusOf('watchlist', 'kind=price')).toEqual(['price C']);
     expect(await skusOf('sku=D', 'kind=price')).toEqual(['price D']);
     expect(await skusOf('sku=D', 'brand=nike')).toEqual([]);
-    // Whoever follows a brand hears that a SKU has left it.
+    // A follower of a brand is told that a SKU has left it.
     const before = await positionNow(sql);
     await answerAsked(sql, found('A', { 9: 100 }, { brand: 'Puma' }));
     const left = await readChanges(client, from(before), 1000, parseFilters(['brand=nike'], []));
@@ -177,7 +176,7 @@ describe('what is delivered', () => {
     ['brand=nike', 'kind=price'],
     ['watchlist', 'kind=price'],
     ['brand=nike', 'watchlist', 'kind=price'],
-  ])('has the prices of a SKU that somebody has deleted, with %s', async (...filters) => {
+  ])('contain the prices of a SKU that was deleted from the catalog, with %s', async (...filters) => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     await sql`insert into catalog_internal.watched (sku, weight) values ('A', 1)`;
@@ -192,7 +191,7 @@ describe('what is delivered', () => {
       return changes.map(({ sku, size, newPrice }) => [sku, size, newPrice]);
     };
     const before = await positionNow(sql);
-    // A price that goes while its SKU stays is one of its brand's.
+    // A price that vanishes while its SKU stays belongs to the brand of the SKU.
     await answerAsked(sql, found('B', { 9: 100 }, { brand: 'Puma' }));
     expect(await readAfter(before)).toEqual([]);
     const deleted = await positionNow(sql);
@@ -203,12 +202,12 @@ describe('what is delivered', () => {
       ['A', '9', null],
     ];
     expect(await readAfter(deleted)).toEqual(gone);
-    // Nor is it of a brand before it is answered again.
+    // The SKU belongs to no brand until it is answered again.
     await knownSkus(sql, ['A']);
     expect(await readAfter(deleted)).toEqual(gone);
   });
 
-  test('comes by itself when it is committed, and ends when it is told to', async () => {
+  test('come by themselves when changes are committed, and end when told to', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     const stop = new AbortController();
@@ -226,7 +225,7 @@ describe('what is delivered', () => {
     expect((await running).end).toBe('stopped');
   });
 
-  test('begins with all there is, in pieces that can be begun again, and goes on with the changes', async () => {
+  test('start with a full copy in pieces that can be repeated, and continue with the changes', async () => {
     const { sql } = store;
     const skus = Array.from({ length: 130 }, (_, n) => `S${String(n).padStart(3, '0')}`);
     await knownSkus(sql, skus);
@@ -254,8 +253,8 @@ describe('what is delivered', () => {
     expect(end).toBe('caught-up');
     expect(events.filter(({ event }) => event === 'copied')).toHaveLength(1);
     expect([...new Set(seen.filter(({ copy }) => copy).map(({ sku }) => sku))]).toEqual(skus);
-    // All of the copy has the position from which changes follow, so that whoever skips what he has seen skips none
-    // of these.
+    // The whole copy has the position from which changes follow, so that a receiver that skips known positions skips
+    // none of these.
     expect([...new Set(seen.filter(({ copy }) => copy).map(({ position }) => position))]).toEqual([
       Number(place.position),
     ]);
@@ -267,7 +266,7 @@ describe('what is delivered', () => {
 });
 
 describe('a receiver that refuses', () => {
-  test('has its batch put aside after so many refusals, as it was sent; what follows is delivered', async () => {
+  test('gets its batch as a dead letter after so many refusals, as it was sent, and what follows is delivered', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 10);
@@ -299,7 +298,7 @@ describe('a receiver that refuses', () => {
     expect(await discardLetters(store.sql, 'shop')).toBe(1);
   });
 
-  test('is asked again ever more rarely, and never sooner than it says; the next batch begins anew', async () => {
+  test('is retried ever more rarely, and never earlier than it asks; the next batch starts over', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 5);
@@ -314,7 +313,7 @@ describe('a receiver that refuses', () => {
     expect(events.flatMap((event) => (event.event === 'failed' ? [event.retryInMs] : []))).toEqual(waits);
   });
 
-  test('everything is waited for, once so many batches were put aside', async () => {
+  test('blocks everything once the maximum of dead letters is reached', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 4 * MAX_DEAD_LETTERS + 1);
@@ -323,7 +322,7 @@ describe('a receiver that refuses', () => {
     expect(await only(store)).toMatchObject({ deadLetters: MAX_DEAD_LETTERS, behind: 1, lastStatus: 422 });
   });
 
-  test('for good ends it, and the position stands', async () => {
+  test('for good (410) ends the follower, and the position stays', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 1);

@@ -6,7 +6,7 @@ import { answer, OK, run, session, taken } from './session.ts';
 
 const store = useStore();
 
-/** Leaves so many changes in dead letters of the follower `shop`, four in each at most. */
+/** Puts this many changes into dead letters of the follower `shop`, at most four in each. */
 async function bury(changes: number): Promise<void> {
   const client = await session(store);
   const { place, held } = await taken(client);
@@ -15,7 +15,7 @@ async function bury(changes: number): Promise<void> {
   await client.end();
 }
 
-/** What a command prints. */
+/** Returns what a command prints. */
 async function printed(command: (print: (line: string) => void) => Promise<number>): Promise<string[]> {
   const lines: string[] = [];
   expect(await command((line) => void lines.push(line))).toBe(0);
@@ -29,7 +29,7 @@ const takesAll: Parameters<typeof resend>[2] = {
   close: async () => {},
 };
 
-test('one dead letter, and one change in it, is told of in the singular', async () => {
+test('one dead letter, and one change in it, are printed in the singular', async () => {
   await bury(1);
   const [sent, ...more] = await printed((print) => resend(store.sql, 'shop', takesAll, print));
   expect(sent).toMatch(/^1 change, positions /);
@@ -42,7 +42,7 @@ test('one dead letter, and one change in it, is told of in the singular', async 
   ]);
 });
 
-test('more dead letters are told of in the plural', async () => {
+test('several dead letters are printed in the plural', async () => {
   await bury(5);
   expect(await printed((print) => discard(store.sql, 'shop', print))).toEqual(['2 dead letters deleted']);
   expect(await printed((print) => discard(store.sql, 'shop', print))).toEqual(['0 dead letters deleted']);

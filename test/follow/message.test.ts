@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { signedHeaders } from '../../src/follow/webhook.ts';
 
-/** The first is the example that Standard Webhooks gives; both are as the package standardwebhooks 1.1.1 signs them. */
+/** The first is the example of Standard Webhooks. The package standardwebhooks 1.1.1 signs both like this. */
 test.each<[secret: string, id: string, timestamp: number, body: string, signature: string]>([
   [
     'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
@@ -17,7 +17,7 @@ test.each<[secret: string, id: string, timestamp: number, body: string, signatur
     '{"a":"Ü"}',
     'v1,xu9MOlvgMVyxWftIrSZ/Efm6EHC76mJgWLtd4fSGc/M=',
   ],
-])('%s signs as others do', (secret, id, timestamp, body, signature) => {
+])('%s signs like other implementations', (secret, id, timestamp, body, signature) => {
   expect(signedHeaders({ id, timestamp, body }, [secret])).toEqual({
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),

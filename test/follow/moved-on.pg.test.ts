@@ -5,7 +5,7 @@ import { cutOff, following, withBackup } from './restoring.ts';
 
 /* A follower whose name somebody else has moved on while its session was lost. */
 
-test('a backup on which another process has moved the name on is none, and the next process goes on from there', async () => {
+test('a backup on which another process moved the name on is refused, and the next process continues there', async () => {
   const { source, backup } = await withBackup({ known: true });
   let url = source.url;
   const { begun, seen, ended } = following(() => url);
@@ -27,7 +27,7 @@ test('a backup on which another process has moved the name on is none, and the n
   expect(next.seen).toHaveLength(2);
 });
 
-test('who is moved on by hand while the session is lost goes on from there', async () => {
+test('a follower whose position is advanced by hand while its session is lost continues from there', async () => {
   const { source } = await withBackup({ known: true });
   const away = Promise.withResolvers<string>();
   let url: string | Promise<string> = source.url;

@@ -17,13 +17,13 @@ describe('a name', () => {
     await movePrices(store.sql, 3);
   });
 
-  test('is held by one process at a time, and free when its session is gone', async () => {
+  test('is held by one process at a time, and free when its session has ended', async () => {
     const [one, two] = [await session(store), await session(store)];
     const mine = await taken(one);
     const other = await holding(two);
     expect(await takeName(two, other, options())).toEqual({ heldBy: 'a test' });
     expect((await only(store)).heldBy).toBe('a test');
-    // After a lost session its own process has it again, whatever Postgres still shows.
+    // After a lost session its own process gets it back, whatever Postgres still shows.
     expect(await takeName(two, await holding(two, mine.holder), options())).toHaveProperty('position');
     await two.end();
     const three = await session(store);
@@ -32,14 +32,14 @@ describe('a name', () => {
     await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
   });
 
-  test('is held by one session, also where a restored database has given its number to another process, too', async () => {
+  test('is held by one session, even if a restored database gave its number to another process too', async () => {
     const [one, two] = [await session(store), await session(store)];
     const mine = await taken(one);
     const { number } = mine.holder;
     const other = { number, sessions: [await readOwnSession(two)] };
     expect(await takeName(two, other, options())).toEqual({ heldBy: 'a test' });
     await mine.held.delivered(mine.place.position, null, null);
-    // It has waited in vain for its database, and takes the name where nobody has it.
+    // It has waited in vain for its database, and takes the name once nobody holds it.
     await mine.held.release();
     expect(await takeName(two, other, options())).toHaveProperty('position');
     await expect(mine.held.sending(5n, mine.place)).rejects.toMatchObject({ kind: 'taken' });
@@ -48,7 +48,7 @@ describe('a name', () => {
     await new NameHeld(two, 'shop', other).delivered(mine.place.position, null, null);
   });
 
-  test('is held by a login that acts as another role, also for who sees when its session began', async () => {
+  test('is held by a login that acts as another role, whether or not others can see when its session began', async () => {
     await using acting = await actingLogins(store.sql, store.url);
     const actor = await session({ url: await acting.login() });
     await taken(actor);
@@ -60,7 +60,7 @@ describe('a name', () => {
     await actor.end();
   });
 
-  test('of several processes that want it at once is given to one', async () => {
+  test('that several processes want at once is given to one', async () => {
     const clients = await Promise.all(Array.from({ length: 5 }, () => session(store)));
     const results = await Promise.all(
       clients.map(async (client) => takeName(client, await holding(client), options())),
@@ -68,7 +68,7 @@ describe('a name', () => {
     expect(results.filter((result) => 'position' in result)).toHaveLength(1);
   });
 
-  test('keeps its position; --from counts for a new name, and where it is reset', async () => {
+  test('keeps its position; --from applies only to a new name or with a reset', async () => {
     const client = await session(store);
     const now = await positionNow(store.sql);
     const { place: first, holder } = await taken(client);
@@ -87,7 +87,7 @@ describe('a name', () => {
     expect(copied.place).toMatchObject({ position: now, afterSku: '' });
   });
 
-  test('that begins with all there is, again, has no dead letters of before; else it keeps them', async () => {
+  test('that starts again with a copy loses its old dead letters; otherwise it keeps them', async () => {
     const client = await session(store);
     const { place, held, holder } = await taken(client);
     await movePrices(store.sql, 1);
@@ -104,14 +104,14 @@ describe('a name', () => {
     expect(await letters()).toBe(0);
   });
 
-  test('cannot begin at a position of another history', async () => {
+  test('cannot start at a position of another history', async () => {
     const client = await session(store);
     const beyond = (await positionNow(store.sql)) + 5n;
     await expect(taken(client, { from: beyond })).rejects.toMatchObject({ kind: 'position-lost' });
     expect(await readFollowers(store.sql)).toEqual([]);
   });
 
-  test('whose position is lost is told, and hides no other', async () => {
+  test('whose position is lost is reported as such, and hides no other name', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await taken(client, { name: 'zoo', from: place.position - 1n });
@@ -127,7 +127,7 @@ describe('a name', () => {
     ]);
   });
 
-  test('that copies is behind since it has last taken something, however old the changes are that wait', async () => {
+  test('that copies is behind by the time since its last piece, however old the waiting changes are', async () => {
     const client = await session(store);
     await taken(client, { from: 'start' });
     await movePrices(store.sql, 3);
@@ -141,7 +141,7 @@ describe('a name', () => {
     expect((await only(store)).behindSeconds).toBeGreaterThan(7000);
   });
 
-  test('is not held by a session of another role that has the number of one from before the server was started', async () => {
+  test("is not held by another role's session that reuses a process id from before the server's start", async () => {
     const role = `stranger_${randomBytes(4).toString('hex')}`;
     const { sql } = store;
     await sql.unsafe(`create role ${role}`);
@@ -163,7 +163,7 @@ describe('a name', () => {
     expect(lives).toEqual({ before: false, since: true });
   });
 
-  test('is one of fifty at most, and can be forgotten', async () => {
+  test('is one of at most fifty, and can be forgotten', async () => {
     const client = await session(store);
     for (let n = 0; n < MAX_FOLLOWERS; n += 1) await taken(client, { name: `n${n}` });
     await expect(taken(client, { name: 'more' })).rejects.toMatchObject({ kind: 'too-many' });

@@ -14,7 +14,7 @@ const [batch] = cut(
 const TEXT = `${batch!.lines.join('\n')}\n`;
 const never = new AbortController().signal;
 
-/** A file that takes few bytes at a time, and so many in all. */
+/** A file that accepts few bytes at a time, and a limited number in total. */
 class SmallFile implements OutputFile {
   bytes = Buffer.alloc(0);
   room: number;
@@ -45,13 +45,13 @@ class SmallFile implements OutputFile {
   }
 }
 
-test.each([1, 7, 1000])('a file that takes %i bytes at a time has all of a batch', async (atOnce) => {
+test.each([1, 7, 1000])('a file that accepts %i bytes at a time receives a whole batch', async (atOnce) => {
   const file = new SmallFile(atOnce);
   expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
   expect(file.text).toBe(TEXT);
 });
 
-test('a batch that a full disk has taken in part is not delivered; its rest follows once there is room', async () => {
+test('a batch of which a full disk took only a part is not delivered; its rest follows once there is room', async () => {
   const file = new SmallFile(100, 50);
   const output = createFileOutput(file);
   expect(await output.deliver(batch!, never)).toMatchObject({ outcome: 'failed', said: 'ENOSPC' });
@@ -65,7 +65,7 @@ test('a batch that a full disk has taken in part is not delivered; its rest foll
   expect(file.text).toBe(TEXT + TEXT);
 });
 
-test('a batch that comes in another cut begins a line of its own', async () => {
+test('a batch that is cut differently when it is retried starts a line of its own', async () => {
   const file = new SmallFile(100, 50);
   const output = createFileOutput(file);
   await output.deliver(batch!, never);
@@ -75,7 +75,7 @@ test('a batch that comes in another cut begins a line of its own', async () => {
   expect(file.text.split('\n').slice(1)).toEqual([first, '']);
 });
 
-test('a batch that comes in other cuts while nothing is taken begins a line of its own, too', async () => {
+test('a batch that is cut differently several times while little or nothing is written starts a line of its own', async () => {
   const file = new SmallFile(1000);
   const output = createFileOutput(file);
   await output.deliver(batch!, never);
@@ -93,12 +93,12 @@ test('a batch that comes in other cuts while nothing is taken begins a line of i
   }
 });
 
-test('what a process has left of a line that was killed on a full disk spoils no line of the next one', async () => {
+test('an incomplete line of a process that was killed on a full disk spoils no line of the next process', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'output-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'changes.ndjson');
   const follows = async () => {
-    // As a shell opens it for `>> file`: it cannot be read from.
+    // Opened like a shell's `>> file`, which cannot be read from.
     const fd = openSync(path, 'a');
     const stdout = Object.assign(new PassThrough(), { fd });
     expect(await outputTo(stdout).deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
@@ -111,12 +111,12 @@ test('what a process has left of a line that was killed on a full disk spoils no
   expect(readFileSync(path, 'utf8')).toBe(`${TEXT}{"position":3,"ki\n${TEXT}${TEXT}`);
 });
 
-test('a file that takes nothing, and says nothing, is no reason to ask it for ever', async () => {
+test('a file that accepts no bytes without an error is not written to forever', async () => {
   const file = new SmallFile(0);
   expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ outcome: 'failed' });
 });
 
-test('who ends while the disk is full takes its part of a batch back, unless another has written behind it', async () => {
+test('closing on a full disk removes the partial batch, unless somebody else has written after it', async () => {
   const file = new SmallFile(100);
   const output = createFileOutput(file);
   await output.deliver(batch!, never);

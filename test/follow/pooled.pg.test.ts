@@ -9,7 +9,7 @@ import { movePrices } from './changes.ts';
 import { following, sleeps } from './restoring.ts';
 import { holding, options } from './session.ts';
 
-/* `catalog-mirror follow` where a pooler is between. */
+/* `catalog-mirror follow` through a pooler. */
 
 const store = useStore();
 const OPTIONS = { ignore_startup_parameters: 'options' };
@@ -27,13 +27,13 @@ async function named(url: string, application_name: string) {
 }
 
 describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
-  test('a name is free whose process has died, though its session is kept, for nobody or for somebody else', async () => {
+  test("a dead process's name is free although its session is kept, whether idle or used by somebody else", async () => {
     const url = await pooled({ pool_mode: 'session' });
     const name = followerSession('shop');
     const one = await named(url, name);
     const held = await holding(one);
     expect(await takeName(one, held, options())).toHaveProperty('position');
-    // As it is held.
+    // The name is held.
     const direct = await named(store.url, name);
     expect(await takeName(direct, await holding(direct), options())).toEqual({ heldBy: 'a test' });
     one.connection.stream.destroy();
@@ -44,7 +44,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
       return client;
     });
     expect(await takeName(direct, await holding(direct), options())).toHaveProperty('position');
-    // Its session now is that of the one who has died.
+    // Pretends that this session is the one of the process that died.
     const last = await holding(direct);
     await store.sql`
       update catalog_internal.followers set pid = ${last.sessions.at(-1)?.pid ?? 0}, backend_start = ${last.sessions.at(-1)?.began ?? ''}::text::timestamptz`;
@@ -52,7 +52,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     await other.end();
   });
 
-  test.each(['transaction', 'statement'])('nobody follows under a name in %s mode', async (mode) => {
+  test.each(['transaction', 'statement'])('nobody can follow under a name in %s mode', async (mode) => {
     const url = await pooled({ pool_mode: mode });
     await expect(refuseMoving(url)).rejects.toMatchObject({
       name: 'PoolerError',
@@ -60,7 +60,7 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     });
   });
 
-  test('in session mode one follows, also with the only session that there is', async () => {
+  test('a follower works in session mode, even with the only session that there is', async () => {
     const url = await pooled({ pool_mode: 'session', default_pool_size: 1, query_wait_timeout: 1 });
     await refuseMoving(url, 300);
     for (const [to, is] of [
@@ -74,8 +74,8 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
   });
 });
 
-test('who hears of nothing asks for changes more often, once a poll has found some', async () => {
-  // As where a pooler keeps notifications to itself.
+test('a follower without notifications polls more often once a poll has found changes', async () => {
+  // As if a pooler dropped the notifications.
   await store.sql`
     create or replace function catalog_internal.notify_changes() returns void language sql as 'select'`;
   const { asked, clock, enough } = sleeps(3);

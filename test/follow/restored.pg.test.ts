@@ -6,13 +6,16 @@ import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { cutOff, following, withBackup } from './restoring.ts';
 
-/* A follower that runs while its database is replaced by one of before, as by a backup or a standby that was behind, or a table is rewritten. */
+/*
+ * A follower that runs while its database is replaced by an earlier one (a backup or a standby that was behind),
+ * or while a table is rewritten.
+ */
 
-/** What a standby has of the sequence: the server before has written it down in advance. */
+/** Advances the sequence as on a standby: the primary logs its values in advance. */
 const drawnAhead = (sql: Sql) =>
   sql`select setval('catalog_internal.change_positions', last_value + 32) from catalog_internal.change_positions`;
 
-/** More than a piece of a copy has. */
+/** More SKUs than a piece of a copy contains. */
 const skuNames = Array.from({ length: 150 }, (_, n) => `S${n + 1000}`);
 
 test.each([
@@ -21,7 +24,7 @@ test.each([
   ['that has gone on', { known: true, goesOn: true, ahead: false }],
   ['that does not know the name', { known: false, goesOn: false, ahead: false }],
   ['that does not know the name and has gone on', { known: false, goesOn: true, ahead: false }],
-])('a backup %s is no place to go on from for who has delivered more', async (_, given) => {
+])('a backup %s is refused by a follower that has delivered more', async (_, given) => {
   const { known, goesOn, ahead } = given;
   const { source, backup } = await withBackup({ known });
   let url = source.url;
@@ -39,34 +42,31 @@ test.each([
     hint: expect.stringContaining('--from start'),
   });
   expect(seen).toHaveLength(4);
-  // Nor for the next process, which has not delivered anything.
+  // The next process refuses it too, although it has not delivered anything.
   if (known) await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
 test.each([
   ['under a name', 'shop'],
   ['without one', null],
-])(
-  'a backup is none either where the session was lost before it was written that the receiver has it, %s',
-  async (_, name) => {
-    const { source, backup } = await withBackup({ known: true });
-    let url = source.url;
-    const { begun, seen, ended } = following(
-      () => url,
-      { name },
-      async () => {
-        url = backup.url;
-        await cutOff(source.sql);
-      },
-    );
-    await begun;
-    await movePrices(source.sql, 4);
-    await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
-    expect(seen).toHaveLength(4);
-  },
-);
+])('a backup is also refused if the session was lost before a delivery was recorded, %s', async (_, name) => {
+  const { source, backup } = await withBackup({ known: true });
+  let url = source.url;
+  const { begun, seen, ended } = following(
+    () => url,
+    { name },
+    async () => {
+      url = backup.url;
+      await cutOff(source.sql);
+    },
+  );
+  await begun;
+  await movePrices(source.sql, 4);
+  await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+  expect(seen).toHaveLength(4);
+});
 
-test('a backup that has all that was delivered is one', async () => {
+test('a backup that contains everything delivered is accepted', async () => {
   const { source, backup } = await withBackup({ known: true });
   let url = source.url;
   const { begun, seen, stop, ended } = following(() => url);
@@ -81,7 +81,7 @@ test('a backup that has all that was delivered is one', async () => {
   expect((await ended).end).toBe('stopped');
 });
 
-test('a first copy that was further than the backup knows is no place to go on from', async () => {
+test('a backup that is behind a first copy is refused', async () => {
   const { source, backup } = await withBackup({ known: true });
   const position = String(await positionNow(backup.sql));
   const copied = (sql: Sql, afterSku: string) =>
@@ -99,7 +99,7 @@ test('a first copy that was further than the backup knows is no place to go on f
 test.each([
   ['under a name, nor for the next process', 'shop'],
   ['without one', null],
-])('a backup that has not what a first copy has shown is no place to go on from %s', async (_, name) => {
+])('a backup without what a first copy has delivered is refused %s', async (_, name) => {
   const { source, backup } = await withBackup({ known: false });
   await knownSkus(source.sql, skuNames);
   let url = source.url;
@@ -118,7 +118,7 @@ test.each([
   await movePrices(source.sql, 1);
   pieces[0]?.();
   await eventually(() => pieces.length === 2);
-  // So it was when the backup was made, before that change.
+  // The follower as it was when the backup was made, before that change.
   for (const kept of await source.sql`select name, position, delivery, after_sku from catalog_internal.followers`)
     await backup.sql`insert into catalog_internal.followers ${backup.sql(kept)}`;
   url = backup.url;
@@ -129,7 +129,7 @@ test.each([
   await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
-test('a standby that has not what a first copy has shown is no place to go on from without a name either', async () => {
+test('a promoted standby without what a first copy has delivered is refused without a name, too', async () => {
   const { source, backup } = await withBackup({ known: false });
   await knownSkus(source.sql, skuNames);
   let url = source.url;
@@ -155,7 +155,7 @@ test('a standby that has not what a first copy has shown is no place to go on fr
   await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
-test('who begins anew after a restore copies at positions beyond all that the receiver has of what was lost', async () => {
+test('a reset after a restore copies at positions beyond all that the receiver got before', async () => {
   const { source, backup } = await withBackup({ known: true });
   await knownSkus(backup.sql, ['S1']);
   const { begun, seen, stop, ended } = following(() => source.url);
@@ -164,7 +164,7 @@ test('who begins anew after a restore copies at positions beyond all that the re
   await eventually(() => seen.length === 4);
   stop.abort();
   await ended;
-  // Nothing has been written to it since, as where the partner has what the backup has.
+  // Nothing has been written to it since, as if the partner's data equals the backup.
   const anew = following(() => backup.url, { from: 'start', reset: true, once: true });
   await anew.ended;
   expect(anew.seen.length).toBeGreaterThan(0);
@@ -178,23 +178,20 @@ test('who begins anew after a restore copies at positions beyond all that the re
 test.each([
   ['under a name', 'shop'],
   ['without one', null],
-])(
-  'a promoted standby, whose sequences are ahead of its rows, is no place to go on from either, %s',
-  async (_, name) => {
-    const { source, backup } = await withBackup({ known: true });
-    await backup.sql`select setval('catalog_internal.change_positions', last_value + 32) from catalog_internal.change_positions`;
-    let url = source.url;
-    const { begun, seen, ended } = following(() => url, { name });
-    await begun;
-    await movePrices(source.sql, 4);
-    await eventually(() => seen.length === 4);
-    url = backup.url;
-    await cutOff(source.sql);
-    await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
-  },
-);
+])('a promoted standby, whose sequences are ahead of its rows, is refused, %s', async (_, name) => {
+  const { source, backup } = await withBackup({ known: true });
+  await backup.sql`select setval('catalog_internal.change_positions', last_value + 32) from catalog_internal.change_positions`;
+  let url = source.url;
+  const { begun, seen, ended } = following(() => url, { name });
+  await begun;
+  await movePrices(source.sql, 4);
+  await eventually(() => seen.length === 4);
+  url = backup.url;
+  await cutOff(source.sql);
+  await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
 
-test('whose role only reads follows a restored database, too', async () => {
+test('a role that can only read can follow a restored database', async () => {
   const { backup } = await withBackup({ known: true });
   await knownSkus(backup.sql, ['S1']);
   const role = `reader_${randomBytes(4).toString('hex')}`;
@@ -206,7 +203,7 @@ test('whose role only reads follows a restored database, too', async () => {
   await backup.sql.unsafe(`drop role ${role}`);
 });
 
-test('who is set back by hand while the session is lost goes back', async () => {
+test('a follower whose position is set back by hand while its session is lost goes back', async () => {
   const { source } = await withBackup({ known: true });
   const away = Promise.withResolvers<string>();
   let url: string | Promise<string> = source.url;
@@ -225,7 +222,7 @@ test('who is set back by hand while the session is lost goes back', async () => 
   await ended;
 });
 
-test('who waits for a table that is rewritten meanwhile reads the changes again', async () => {
+test('a follower that waits for a table that is being rewritten reads the changes again', async () => {
   const { source } = await withBackup({ known: true });
   const { begun, seen, stop, ended } = following(() => source.url);
   await begun;

@@ -29,9 +29,7 @@ async function opened(database: TestDatabase): Promise<{ readonly url: string; r
   return { url: database.url, sql };
 }
 
-/**
- * A mirror with some changes, and what a backup of it holds. `known`: somebody has followed as shop before the backup.
- */
+/** Creates a mirror with some changes, and a backup of it. `known`: somebody followed as shop before the backup. */
 export async function withBackup({ known }: { readonly known: boolean }) {
   const database = await createDatabase('migrated');
   const before = connect(database.url, { max: 2 });
@@ -42,7 +40,7 @@ export async function withBackup({ known }: { readonly known: boolean }) {
   return { source: await opened(database), backup };
 }
 
-/** Follows as a process does, until it ends by itself or is stopped. */
+/** Follows like a process, until it ends by itself or is stopped. */
 export function following(
   url: () => string | Promise<string>,
   more: Partial<Follow> = {},
@@ -78,12 +76,12 @@ export function following(
     storeBack() {},
     ...life,
   });
-  // A test that fails before it waits for this is not to fail twice.
+  // A test that fails before it awaits this must not fail twice.
   ended.catch(() => {});
   return { seen, stop, begun: begun.promise, ended };
 }
 
-/** Sleeps for no time, until it has slept so often; how long each sleep was meant to be. */
+/** Returns a clock whose sleeps take no time until there were `most` of them, and how long each should have been. */
 export function sleeps(most: number) {
   const asked: number[] = [];
   const enough = Promise.withResolvers<void>();
@@ -99,7 +97,10 @@ export function sleeps(most: number) {
   return { asked, clock, enough: enough.promise };
 }
 
-/** Of a clock that waits for nothing: the minute until the next poll is not over before the session is. */
+/**
+ * Wraps a clock that does not wait, so that the minute until the next poll does not pass before the session is
+ * lost.
+ */
 export const retries = (clock: Clock): Clock => ({
   ...clock,
   sleep: (ms, signal) => (ms < 60_000 ? clock : systemClock).sleep(ms, signal),

@@ -8,12 +8,13 @@ import { Command, type Crash, type Drawn, Follows, Into } from './drawn-consumer
 import { Clusters, Databases, type Servers, settled, SKUS } from './drawn-servers.ts';
 
 /*
- * Consumers of every kind, while their connections, their servers and they themselves fail at any point: none misses
- * a change, or gets two of a SKU in another order, and where what it has is lost with a server it is told.
+ * Consumers of every kind, while their connections, their servers and they themselves fail at any point. None
+ * misses a change or gets two changes of a SKU out of order, and each is told if what it has is lost with a
+ * server.
  */
 
 const CONSUMERS = ['follow', 'into', 'into', 'command', 'unnamed', 'once'] as const;
-/** What a statement or its answer has, by which something happens to it. */
+/** Text in a statement or its answer that triggers a fault. */
 const PATTERNS = ['commit', 'begin', 'sending_to', 'shop', 'changes', 'followers'];
 
 const who = fc.nat(2);
@@ -106,7 +107,7 @@ async function replace(step: Step, servers: Clusters): Promise<void> {
 
 async function allSettled(servers: Servers, consumers: readonly Drawn[]): Promise<void> {
   servers.heal();
-  // Whoever has what was lost is told with the next change.
+  // A consumer that has what was lost is told with the next change.
   await servers.write(['A']);
   await Promise.all(consumers.map((one) => settled(() => one.missing(), `${one.constructor.name} has it`)));
 }
@@ -129,15 +130,15 @@ async function play({ consumers: kinds, steps }: History, servers: Servers): Pro
   }
 }
 
-test('whatever becomes of their database, consumers have each change in order, or are told', async () => {
+test('whatever happens to their database, consumers get each change in order, or are told of a loss', async () => {
   await fc.assert(
     fc.asyncProperty(historyOf(anyStep, 12), async (history) => play(history, await Databases.make())),
     { numRuns: runs(1, 15), endOnFailure: true },
   );
 });
 
-/* Found by drawing. Nothing has changed yet, and what they were told of a position, or a name of theirs, is gone. */
-test('a backup from before anybody followed is a loss to whoever did', async () => {
+/* Found by drawing. Nothing has changed yet, but a position that they were told of, or their name, is gone. */
+test('a backup from before anybody followed counts as a loss to those who did', async () => {
   await play(
     { consumers: ['follow', 'into', 'command'], steps: [{ kind: 'pause', ms: 135 }, { kind: 'restore' }] },
     await Databases.make(),
@@ -145,7 +146,7 @@ test('a backup from before anybody followed is a loss to whoever did', async () 
 });
 
 test.runIf(process.env['LONG_RUN'] === '1')(
-  'whatever server takes the place of another, too',
+  'whatever server replaces another, consumers get each change in order, or are told of a loss',
   { timeout: 300_000 },
   async () => {
     const room = await emptyFolder();

@@ -20,7 +20,7 @@ import type { TestStore } from '../store/support.ts';
 
 const OPEN = parseFilters([], []);
 
-/** A session of its own, until the end of the test. */
+/** Opens a session of its own until the end of the test. */
 export async function session({ url }: Pick<TestStore, 'url'>): Promise<LoneClient> {
   const client = await connectAlone(url, { application_name: 'a follower' });
   onTestFinished(() => client.end().catch(() => {}));
@@ -36,13 +36,13 @@ export const options = (more: Partial<FollowerOptions> = {}): FollowerOptions =>
   ...more,
 });
 
-/** By what a process of this session holds a name; `before`: as it has held it, with the sessions that it had. */
+/** Returns how a process of this session holds a name. `before`: as it held it, with its earlier sessions. */
 export const holding = async (client: LoneClient, before?: Holder): Promise<Holder> => ({
   number: before?.number ?? (await drawHolder(client)),
   sessions: [...(before?.sessions ?? []), await readOwnSession(client)],
 });
 
-/** Takes a name for a session, which must be free. */
+/** Takes a name, which must be free, for a session. */
 export async function taken(client: LoneClient, more: Partial<FollowerOptions> = {}, before?: Holder) {
   const holder = await holding(client, before);
   const place = await takeName(client, holder, options(more));
@@ -58,7 +58,10 @@ export const answer = (outcome: Result['outcome'], status: number | null): Resul
   retryAfterMs: null,
 });
 
-/** Follows until caught up, with a receiver that answers as it is told; what it has taken, in order. */
+/**
+ * Follows until caught up, with a receiver that answers as told. Returns what it has taken, in order, and the
+ * events.
+ */
 export async function run(
   client: LoneClient,
   held: NameHeld | null,
@@ -104,7 +107,7 @@ export async function run(
   return { end, positions, delivered, events, place: at.place };
 }
 
-/** The first follower as it stands. */
+/** Returns the present state of the first follower. */
 export async function only(store: TestStore): Promise<FollowerNow> {
   const [first] = await readFollowers(store.sql);
   if (first === undefined) throw new Error('there is no follower');

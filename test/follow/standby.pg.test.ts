@@ -13,7 +13,7 @@ import { following, retries, sleeps } from './restoring.ts';
 
 /* A follower without a name writes nothing, so it may read from a standby. */
 
-/** What a primary had of changes, and a standby of it as it was then. */
+/** Creates a primary with some changes, and a standby that is a copy of it at that time. */
 async function withStandby() {
   const folder = await emptyFolder();
   const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
@@ -26,7 +26,7 @@ async function withStandby() {
   return { primary, standby };
 }
 
-test('on a standby, which refuses LISTEN, a follower asks for changes more often, until it is promoted, and calls nothing lost', async () => {
+test('on a standby, which refuses LISTEN, a follower polls more often until it is promoted, and reports no loss', async () => {
   const { standby } = await withStandby();
   await serving(
     standby,
@@ -49,7 +49,7 @@ test('on a standby, which refuses LISTEN, a follower asks for changes more often
   );
 });
 
-/** Follows on a standby that is promoted meanwhile: from then on changes are heard of. */
+/** Follows on a standby that is promoted meanwhile: from then on it hears of changes. */
 async function expectHeard(sql: Sql, url: string): Promise<void> {
   const asked: number[] = [];
   const { seen, stop, ended } = following(() => url, { name: null, from: 'now' }, undefined, {
@@ -70,13 +70,13 @@ async function expectHeard(sql: Sql, url: string): Promise<void> {
   await ended;
 }
 
-test('a standby that is behind what was delivered is not back, and is asked less and less often', async () => {
+test('a standby that is behind what was delivered does not count as back, and is retried less and less often', async () => {
   const { primary, standby } = await withStandby();
   const { asked, clock, enough } = sleeps(5);
   const back: string[] = [];
   const later = Promise.withResolvers<string>();
   await serving(primary, async (sql, url) => {
-    // More than a sequence is ahead of itself on disk.
+    // More than a sequence is logged in advance on disk.
     await movePrices(sql, 40);
     const urls = [url];
     const { begun } = following(() => urls.pop() ?? later.promise, { name: null, from: 'now' }, undefined, {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { cutOff, following, retries, sleeps, withBackup } from './restoring.ts';
 
-test('a Postgres that answers, and from which nothing can be read, is not back, and is asked less and less often', async () => {
+test('a Postgres that answers but cannot be read does not count as back, and is retried less and less often', async () => {
   const { source } = await withBackup({ known: true });
   const { asked, clock, enough } = sleeps(4);
   const back: string[] = [];

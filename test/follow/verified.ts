@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * Whether one of the signatures is of this secret: the verifier of docs/follow.md, which knows nothing of how they
- * are made.
+ * Returns whether one of the signatures was made with this secret. This is the verifier of docs/follow.md, which
+ * is independent of the code that signs.
  */
 export function verified(headers: Readonly<Record<string, unknown>>, body: string, secret: string): boolean {
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;

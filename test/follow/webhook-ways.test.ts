@@ -9,7 +9,7 @@ import type { Mood } from '../support/http-proxy.ts';
 import { verified } from './verified.ts';
 import { BATCH, NEVER, SECRET, webhook } from './webhooks.ts';
 
-/* A receiver behind TLS, and one behind a proxy: what may see a post, and whose failure is whose. */
+/* A receiver behind TLS, and one behind a proxy: who may see a post, and whose failure is whose. */
 
 const LOGIN = 'ann:proxy-canary';
 
@@ -18,7 +18,7 @@ function sinkTo(url: URL, more: Partial<WebhookOptions> = {}) {
   return { deliver: async () => sink.deliver(BATCH!, NEVER) };
 }
 
-/** A receiver that takes what has the right signature, and remembers ids and headers. */
+/** Returns a receiver that accepts posts with the right signature, and remembers ids and headers. */
 function taking() {
   const posts: { id: string; headers: Record<string, unknown> }[] = [];
   const listener: Listener = async (request, response) => {
@@ -32,14 +32,14 @@ function taking() {
 const DELIVERED = { outcome: 'delivered', status: 204 };
 
 describe('a receiver with TLS', () => {
-  test('is posted to where its certificate is of its name and of an authority that is trusted', async () => {
+  test('gets posts if its certificate is for its name and from a trusted authority', async () => {
     const { posts, listener } = taking();
     const port = await serveTls(listener);
     expect(await sinkTo(new URL(`https://localhost:${port}/hook`)).deliver()).toMatchObject(DELIVERED);
     expect(posts).toHaveLength(1);
   });
 
-  test('gets nothing where the certificate is of another name, or of nobody who is trusted, and is tried again', async () => {
+  test('gets nothing if the certificate is for another name or not trusted; the attempt counts as failed', async () => {
     const { posts, listener } = taking();
     const elsewhere = await serveTls(listener, 'elsewhere');
     expect(await sinkTo(new URL(`https://localhost:${elsewhere}`)).deliver()).toEqual({
@@ -57,7 +57,7 @@ describe('a receiver with TLS', () => {
     expect(posts).toEqual([]);
   });
 
-  test('that answers in clear text is no receiver', async () => {
+  test('gets nothing if it answers in clear text', async () => {
     const { posts, listener } = taking();
     const clear = await serve(listener);
     const result = await sinkTo(new URL(`https://localhost:${clear.port}`)).deliver();
@@ -67,7 +67,7 @@ describe('a receiver with TLS', () => {
 });
 
 describe('through a proxy', () => {
-  test('https is a tunnel, one for many posts: the proxy sees where to and its own login, the receiver nothing of the proxy', async () => {
+  test('https uses one tunnel for many posts, and neither side sees the other’s secrets', async () => {
     const { posts, listener } = taking();
     const proxy = await proxied(LOGIN);
     proxy.names.set('localhost:443', await serveTls(listener));
@@ -81,7 +81,7 @@ describe('through a proxy', () => {
     expect(proxy.forwarded).toEqual([]);
   });
 
-  test('names of NO_PROXY are posted to directly', async () => {
+  test('names in NO_PROXY are posted to directly', async () => {
     const { posts, listener } = taking();
     const proxy = await proxied();
     const url = new URL(`https://localhost:${await serveTls(listener)}`);
@@ -89,7 +89,7 @@ describe('through a proxy', () => {
     expect({ posts: posts.length, asked: proxy.asked }).toEqual({ posts: 1, asked: [] });
   });
 
-  test('a name that only the proxy knows is posted to; one that is of this machine is not even asked for', async () => {
+  test('a name that only the proxy can resolve is posted to; a name of this machine is not even requested', async () => {
     const { posts, listener } = taking();
     const proxy = await proxied();
     const port = await serveTls(listener, 'elsewhere');
@@ -120,19 +120,19 @@ describe('through a proxy', () => {
   ];
 
   test.each(MOODS.map((mood) => ({ mood, name: JSON.stringify(mood) })))(
-    'what the proxy does is never an answer of the receiver: $name, and then it passes',
+    'a proxy fault is never taken for the receiver’s answer: $name, and then it passes',
     async ({ mood }) => {
       const { posts, listener } = taking();
       const proxy = await proxied();
       const isTls = typeof mood === 'object';
-      // Nothing else ends these; and the attempt that passes is to have its time on a busy machine, too.
+      // Only a timeout ends these. The attempt that passes needs enough time on a busy machine, too.
       const hangs = mood === 'silent' || (typeof mood === 'object' && 'stallAfter' in mood);
       const port = isTls ? await serveTls(listener) : Number((await serve(listener)).port);
       proxy.names.set('localhost:443', port);
       const url = isTls ? new URL('https://localhost') : new URL(`http://127.0.0.1:${port}`);
       const sink = sinkTo(url, { proxy: both(proxy.url), ...(hangs && { timeoutMs: 3000 }) });
       proxy.mood = () => mood;
-      // Refused would put the batch aside, and with 410 end the stream.
+      // 'refused' would make the batch a dead letter, and 410 would end the stream.
       expect(await sink.deliver()).toMatchObject({ outcome: 'failed', status: null });
       proxy.mood = () => 'pass';
       expect(await sink.deliver()).toMatchObject(DELIVERED);

@@ -17,8 +17,8 @@ const status =
     response.writeHead(code, headers).end(body);
   };
 
-describe('what is posted', () => {
-  test('is one request whose signature holds, by an implementation of its own', async () => {
+describe('a post', () => {
+  test('is one request with a valid signature, according to an independent implementation', async () => {
     const seen: { headers: Record<string, unknown>; body: string; url: string | undefined }[] = [];
     const base = await serve(async (request, response) => {
       seen.push({ headers: request.headers, body: await bodyText(request), url: request.url });
@@ -29,7 +29,7 @@ describe('what is posted', () => {
     const sink = webhook(new URL('/hook?a=1', base), { secrets: () => [SECRET, second], clock });
     const delivered = { outcome: 'delivered', status: 200, said: null, retryAfterMs: null };
     expect(await sink.deliver(BATCH!, NEVER)).toEqual(delivered);
-    // A clock that was set back: the next attempt has the time of that clock, and the same id and body.
+    // After the clock was set back, the next attempt has the new time and the same id and body.
     clock.now = () => 1_700_000_000_000;
     await sink.deliver(BATCH!, NEVER);
     const [first, again] = seen;
@@ -58,7 +58,7 @@ describe('what is posted', () => {
     );
   });
 
-  test('is signed with the secrets that are in force at that attempt', async () => {
+  test('is signed with the secrets that are valid at that attempt', async () => {
     const signatures: unknown[] = [];
     let secrets = [SECRET];
     const base = await serve((request, response) => {
@@ -73,7 +73,7 @@ describe('what is posted', () => {
   });
 });
 
-describe('what is answered', () => {
+describe('an answer', () => {
   test('decides by its status', async () => {
     expect(await result(status(204))).toMatchObject({ outcome: 'delivered', status: 204 });
     expect(await result(status(422, {}, '{"error":"no such field"}'))).toEqual({
@@ -89,7 +89,7 @@ describe('what is answered', () => {
     expect(await result(status(410))).toMatchObject({ outcome: 'unwanted' });
   });
 
-  test('by a receiver whose clock is another one blames no batch', async () => {
+  test('from a receiver with a different clock counts against no batch', async () => {
     const shifted = (ms: number) => ({ clock: { ...systemClock, now: () => systemClock.now() + ms } });
     expect(await result(status(400, {}, 'timestamp too old'), shifted(-6 * 60_000))).toMatchObject({
       outcome: 'failed',
@@ -108,7 +108,7 @@ describe('what is answered', () => {
     });
   });
 
-  test('by a receiver that has taken a batch with such a clock refuses the batch', async () => {
+  test('from a receiver that has accepted a batch with such a clock counts against the batch', async () => {
     let code = 422;
     const base = await serve((request, response) => {
       request.resume();
@@ -120,7 +120,7 @@ describe('what is answered', () => {
     expect(outcomes).toEqual(['failed', 'delivered', 'refused', 'failed']);
   });
 
-  test('after five minutes, by a receiver whose clock is right, refuses the batch', async () => {
+  test('that comes after five minutes, from a receiver whose clock is right, counts against the batch', async () => {
     const clock = { ...systemClock, now: () => Date.now() - 300_000 };
     const base = await serve((request, response) => {
       request.resume();
@@ -133,7 +133,7 @@ describe('what is answered', () => {
     });
   });
 
-  test('with a redirect is not followed', async () => {
+  test('that redirects is not followed', async () => {
     let followed = 0;
     const elsewhere = await serve((_, response) => {
       followed += 1;
@@ -148,7 +148,7 @@ describe('what is answered', () => {
     expect(followed).toBe(0);
   });
 
-  test('without end is read no further than some bytes, and its status counts', async () => {
+  test('without end is read only up to some bytes, and its status counts', async () => {
     const endless: (code: number) => Listener = (code) => (_, response) => {
       response.writeHead(code);
       const more = () => {
@@ -161,7 +161,7 @@ describe('what is answered', () => {
     expect(await result(endless(500))).toMatchObject({ outcome: 'failed', said: 'x'.repeat(200) });
   });
 
-  test('and cut off behind its head is what the head said', async () => {
+  test('that is cut off after its head counts by its status', async () => {
     const cutOff: (code: number) => Listener = (code) => (_, response) => {
       response.writeHead(code, { 'content-length': '100' });
       response.write('so far');
@@ -171,7 +171,7 @@ describe('what is answered', () => {
     expect(await result(cutOff(503))).toMatchObject({ outcome: 'failed', status: 503 });
   });
 
-  test('not at all, or no HTTP, is a failure that says so', async () => {
+  test('that is missing or is not HTTP is a failure that names the cause', async () => {
     expect(await result((request) => request.socket.destroy())).toMatchObject({
       outcome: 'failed',
       status: null,
@@ -203,7 +203,7 @@ describe('what is answered', () => {
   });
 });
 
-describe('where it may go', () => {
+describe('the address of a webhook', () => {
   test.each<[string, boolean, RegExp | null]>([
     ['https://shop.example/hook', false, null],
     ['https://shop.example/hook', true, null],
@@ -235,7 +235,7 @@ describe('where it may go', () => {
     const found = webhookProblem(URL.parse(url), allowed);
     if (problem === null) expect(found).toBeNull();
     else expect(found).toMatch(problem);
-    // What is set already is no advice.
+    // A variable that is already set is not suggested.
     if (allowed) expect(found ?? '').not.toContain('WEBHOOK_ALLOW_PRIVATE');
   });
 
@@ -243,19 +243,19 @@ describe('where it may go', () => {
     ['https://localhost', false, /private networks.*WEBHOOK_ALLOW_PRIVATE/],
     ['http://shop.example', true, /plain http.*use https/],
     ['https://shop.example', true, /never called/],
-  ])('%s, private ones allowed: %s: says why a name leads nowhere', (url, allowed, said) => {
+  ])('%s, private ones allowed: %s: is refused with the reason', (url, allowed, said) => {
     const refused = refusedSays(new URL(url), allowed);
     expect(refused).toMatch(said);
     if (allowed) expect(refused).not.toContain('WEBHOOK_ALLOW_PRIVATE');
   });
 
-  test('is judged by the address that is connected to, whatever name leads there', async () => {
+  test('is checked after resolution, whatever its name is', async () => {
     let asked = 0;
     const base = await serve((_, response) => {
       asked += 1;
       response.end();
     });
-    // As after a rebinding: a name that was judged by itself, and resolves to this machine.
+    // As after a DNS rebinding: a name that was accepted, and resolves to this machine.
     const url = new URL(`https://localhost:${base.port}/`);
     expect(await webhook(url, { allowPrivate: false }).deliver(BATCH!, NEVER)).toMatchObject({
       outcome: 'failed',

@@ -5,14 +5,14 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { changeAt } from './changes.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-/** A signal that nobody aborts. */
+/** A signal that is never aborted. */
 export const NEVER = new AbortController().signal;
 export const [BATCH] = cut(
   { changes: [changeAt(3n), changeAt(5n)], readTo: 5n, copiedTo: null },
   { changes: 9, bytes: 9999 },
 );
 
-/** A webhook to `url`, closed with the test. */
+/** Creates a webhook to `url` that is closed after the test. */
 export function webhook(url: URL, more: Partial<WebhookOptions> = {}) {
   const made = createWebhook({
     url,
@@ -20,7 +20,7 @@ export function webhook(url: URL, more: Partial<WebhookOptions> = {}) {
     limits: { changes: 500, bytes: 9999 },
     secrets: () => [SECRET],
     allowPrivate: true,
-    // For busy machines: a test that is about the time that it takes says its own.
+    // For busy machines; a test about the timeout sets its own.
     timeoutMs: 60_000,
     userAgent: 'catalog-mirror/test',
     clock: systemClock,

@@ -15,7 +15,10 @@ import { goodManifest, type Line, sendBytes, sendJson } from './upstream.ts';
 
 const HEAP_MB = 256;
 const ANSWERS_WITHIN_MS = 500;
-/** For a list of a million, which takes 0.6 to 0.8 s to read on a slow machine: what a probe of Kubernetes waits by default. */
+/**
+ * For a list of a million, which takes 0.6 to 0.8 s to read on a slow machine: the default timeout of a Kubernetes
+ * probe.
+ */
 const LONGEST_WITHIN_MS = 1000;
 const TRIES = 3;
 const SKUS = ['SKU-0001', 'SKU-0002', 'SKU-0003'];
@@ -62,7 +65,7 @@ const partner = createServer((request, response) => {
   request.resume().on('end', () => reply(ROUTES[path], response));
 });
 
-/** Asks `/livez` again and again. */
+/** Polls `/livez`. */
 async function watch(): Promise<void> {
   const { port } = await daemon.until('app.started');
   while (!watching.signal.aborted) {
@@ -107,13 +110,14 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Has the daemon ask the bomb's route, and waits for what it says of the answer. All other answers are well. */
+/** Makes the daemon ask the bomb's route, and waits for the outcome that it logs. All other answers are good. */
 async function set({ route, becomes, name }: Bomb, body: Buffer): Promise<void> {
   const before = daemon.logged('partner.request').length;
   bomb = { route, body };
   if (route === 'bulk') await refreshSkus(sql, SKUS);
   else {
-    // Nothing of the bombs before: a delta that is too large twice waits for a manifest newer than this partner's.
+    // Removes traces of earlier bombs: after two deltas that are too large, it waits for a newer manifest than this
+    // partner has.
     await sql`update catalog_internal.sync set chain_broken_at = null, rejected_snapshot_id = null`;
     await sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = ${route}`;
   }
@@ -128,8 +132,8 @@ async function set({ route, becomes, name }: Bomb, body: Buffer): Promise<void> 
 }
 
 /**
- * The same, and `/livez` answers in time. What else the machine does may hold up an answer once; what the bomb does,
- * each time.
+ * Does the same, and requires `/livez` to answer in time. Other load on the machine may delay an answer once; the
+ * bomb would delay it every time.
  */
 async function setInTime(one: Bomb, body: Buffer): Promise<void> {
   const slowest: number[] = [];
@@ -143,7 +147,7 @@ async function setInTime(one: Bomb, body: Buffer): Promise<void> {
 }
 
 test(
-  `${BOMBS.length} bombs: each has a name in the log, and /livez answers throughout`,
+  `${BOMBS.length} bombs: each has its outcome in the log, and /livez answers throughout`,
   { timeout: 600_000 },
   async () => {
     expect(BOMBS.length).toBeGreaterThanOrEqual(40);

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 
 /*
- * Answers made to fill the memory of who reads them, or to keep it busy: small on the wire, or just within what a
+ * Answers that are made to fill the reader's memory or to keep it busy: small on the wire, or just within what a
  * route may send.
  */
 
@@ -10,7 +10,7 @@ export interface Bomb {
   readonly name: string;
   readonly route: 'manifest' | 'delta' | 'bulk';
   readonly becomes: 'ok' | PartnerErrorKind;
-  /** Gzipped: what is sent. */
+  /** Returns what is sent, gzipped. */
   readonly body: () => Buffer;
 }
 
@@ -28,7 +28,7 @@ const record = (sizes: string, product = '{}') =>
   `{"results":{"${SKU}":{"code":"0000","size_map":${sizes},"product":${product}}},"not_found":[],"deferred":[],"errors":[]}`;
 const manifest = (members: string) => `{"snapshot_id":"m","url":"{base}/file","sku_count":3,${members}}`;
 
-/** The same for whatever route. */
+/** The same for every route. */
 const ANYWHERE: readonly [string, Bomb['becomes'], () => string][] = [
   ['arrays, 30 million deep', 'answer-too-large', () => deep('[', ']', 15 * MIB)],
   ['objects, two million deep', 'answer-too-large', () => `${'{"a":'.repeat(2e6)}1${'}'.repeat(2e6)}`],
@@ -172,7 +172,7 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value;
 }
 
-/** A delta that removes a million SKUs: as many as one answer may hold. */
+/** A delta that removes a million SKUs, the most that one answer may contain. */
 export const MILLION_REMOVED: Bomb = {
   name: 'delta: a million SKUs removed',
   route: 'delta',

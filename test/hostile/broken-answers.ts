@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { type Reply, sendBytes, sendCut, sendFlood } from './upstream.ts';
 
-/** Something in place of an answer of the API, and the name of what becomes of it. */
+/** A broken answer of the API, and the outcome that it must have. */
 export interface BrokenAnswer {
   readonly name: string;
   readonly because: 'unreadable' | 'answer-too-large' | 'network';
@@ -10,7 +10,10 @@ export interface BrokenAnswer {
 
 const CAP = 64 * 1024 * 1024;
 
-/** Ways in which an answer with status 200 is not the JSON it should be, whatever the route. In: the good JSON. */
+/**
+ * Returns ways in which an answer with status 200 is not the JSON it should be, on any route. `good` is the
+ * correct JSON.
+ */
 export function brokenAnswers(good: string): BrokenAnswer[] {
   const body = (name: string, content: string | Buffer): BrokenAnswer => ({
     name,

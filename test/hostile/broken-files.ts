@@ -13,8 +13,8 @@ const NOT_GZIP = ['line-count-mismatch'];
 const EITHER = [...DAMAGE, ...NOT_GZIP];
 
 /**
- * An object that ends too early, at every kind of place: in the header, the data, the trailer; a whole answer
- * otherwise.
+ * Returns objects that end too early at every kind of place (header, data, trailer), in an otherwise complete
+ * answer.
  */
 function cutObjects(): ManifestCase[] {
   const random = seeded(4_001);
@@ -30,14 +30,14 @@ function cutObjects(): ManifestCase[] {
   );
 }
 
-/** A connection that ends before Content-Length is reached. */
+/** Returns connections that end before Content-Length is reached. */
 function cutConnections(): ManifestCase[] {
   return [0, 1, 10, 100, 1000, WHOLE.length >> 1, WHOLE.length - TRAILER, WHOLE.length - 1].map((at) =>
     badFile(`a connection lost after ${at} bytes`, DAMAGE, (response) => sendCut(response, WHOLE, at)),
   );
 }
 
-/** A file of several gzip members that ends at a member's end, or within a few bytes of one. */
+/** Returns files of several gzip members that end at, or within a few bytes of, a member's end. */
 function cutMembers(): ManifestCase[] {
   const ends = MEMBERS.map((_, n) => Buffer.concat(MEMBERS.slice(0, n)).length).slice(1);
   return ends.flatMap((end) =>
@@ -57,7 +57,10 @@ function flipped(body: Buffer, bit: number): Buffer {
   return copy;
 }
 
-/** One bit wrong. Time, flags and system of the header mean nothing, so no bit is turned there but the magic's. */
+/**
+ * Returns files with one wrong bit. Time, flags and system of the header mean nothing, so only bits of the magic
+ * are flipped there.
+ */
 function flips(): ManifestCase[] {
   const random = seeded(4_002);
   const data = Array.from({ length: 40 }, () => HEADER * 8 + random((WHOLE.length - HEADER) * 8));
@@ -76,7 +79,7 @@ function flips(): ManifestCase[] {
 const MIB = 1024 * 1024;
 const ONE_LINE = textOf(NEXT.slice(0, 1));
 
-/** Much out of little, and much of one line. */
+/** Returns small files that expand to much, and huge lines. */
 function floods(): ManifestCase[] {
   const flood = (name: string, piece: string, bytes: number, layers: number) =>
     badFile(name, NOT_GZIP, (response) => sendFlood(response, piece, bytes, layers));
@@ -96,7 +99,7 @@ function floods(): ManifestCase[] {
 
 const HTML = '<!DOCTYPE html><html><body><h1>Sign in</h1></body></html>\n';
 
-/** The files origin answers, but not with the file. */
+/** Returns answers of the files origin that are not the file. */
 function heads(): ManifestCase[] {
   const status = (code: number, headers: Record<string, string> = {}) =>
     badFile(`status ${code}`, code === 403 ? 'url-expired' : 'file-fault', (response) =>
@@ -146,7 +149,7 @@ function heads(): ManifestCase[] {
   ];
 }
 
-/** Counts that do not fit, duplicates, and a manifest that has shrunk. */
+/** Returns counts that do not fit, duplicates, and manifests that have shrunk. */
 function counts(): ManifestCase[] {
   const all = NEXT.length;
   const counted = (skuCount: unknown) =>
@@ -174,7 +177,7 @@ function counts(): ManifestCase[] {
   ];
 }
 
-/** Files that are broken as bytes, as answers or in number. */
+/** Files that are broken in their bytes, as answers, or in their counts. */
 export const BROKEN_FILES: readonly ManifestCase[] = [
   ...cutObjects(),
   ...cutConnections(),

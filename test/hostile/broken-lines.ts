@@ -3,7 +3,7 @@ import type { RejectionReason } from '../../src/partner/manifest-lines.ts';
 import { badFile, goodHead, type ManifestCase } from './manifest-case.ts';
 import { type Line, NEXT, textOf } from './upstream.ts';
 
-/** How a line is spoilt: the text in its place. */
+/** Returns the text that replaces a line. */
 type Spoil = (line: Line) => string;
 
 const SPOILT_LINES = 40;
@@ -73,7 +73,7 @@ const TEXTS: [string, Spoil, RejectionReason][] = [
 ];
 
 function spoilt(name: string, spoil: Spoil, reason: RejectionReason): ManifestCase {
-  // Every seventh line, the last one included.
+  // Every seventh line, including the last.
   const places = new Set(Array.from({ length: SPOILT_LINES }, (_, n) => NEXT.length - 1 - n * 7));
   const lines = NEXT.map((line, n) => (places.has(n) ? spoil(line) : line));
   return badFile(`${name} in ${SPOILT_LINES} lines`, 'too-many-rejected-lines', gzipSync(textOf(lines)), {
@@ -82,12 +82,12 @@ function spoilt(name: string, spoil: Spoil, reason: RejectionReason): ManifestCa
   });
 }
 
-/** A snapshot line's hash may be spoilt; a live line's means nothing. So the line is a snapshot line here. */
+/** Spoils a hash. Only a snapshot line's hash matters, so the line becomes a snapshot line. */
 function hash(value: unknown): Spoil {
   return (line) => JSON.stringify({ ...line, price_source: 'snapshot', hash: value });
 }
 
-/** Files whose bytes and count are right, and many of whose lines are not. */
+/** Files with correct bytes and counts, but many bad lines. */
 export const BROKEN_LINES: readonly ManifestCase[] = [
   ...SKUS.map(([value, reason]) => spoilt(`sku ${show(value)}`, member('sku', value), reason)),
   ...FIELDS.flatMap(([name, reason, values]) =>

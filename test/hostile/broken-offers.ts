@@ -17,7 +17,7 @@ const META = JSON.stringify(metaOf(NEXT));
 const GZIPPED = gzipSync(META);
 const CAP = 64 * 1024 * 1024;
 
-/** The manifest route answers with something that offers no snapshot; the file itself would be there. */
+/** Returns an answer of the manifest route that offers no snapshot, although the file itself would be there. */
 function badOffer(name: string, because: string, manifest: Reply): ManifestCase {
   const request = because === 'older-snapshot' ? null : `manifest ${because}`;
   const file: Reply = (response) => sendBytes(response, WHOLE);

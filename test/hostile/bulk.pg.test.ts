@@ -18,16 +18,16 @@ import {
 import { resultsByPartnerRules } from './reconciliation-oracle.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';
 
-/** An answer is read as a whole, up to 64 MiB: its bytes, the text, and what JSON makes of it. */
+/** An answer is read as a whole, up to 64 MiB: its bytes, its text, and the parsed JSON. */
 const HEAP_MIB = 384;
 const CEILING_MIB = 640;
 const RUNS = runs(60);
-/** A new one in each run, printed; SEED repeats a run. */
+/** New in each run, and printed; SEED repeats a run. */
 const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 const mirror = useHostileMirror(HEAP_MIB);
 
-/** The baseline again, with six SKUs due. */
+/** Restores the baseline, with six SKUs due. */
 async function startAgain(): Promise<void> {
   await mirror.restore();
   await mark(mirror.sql, ASKED);
@@ -67,8 +67,8 @@ const broken = [
 ];
 
 /**
- * The call settled nothing: every SKU is due as it was, and shares a call of half as many next time, unless the body
- * key is at fault.
+ * Checks that the call changed nothing: every SKU is due as before, and its next call is half as large, unless the
+ * body key is at fault.
  */
 async function expectGivenBack(
   ended: Finished,
@@ -84,7 +84,7 @@ async function expectGivenBack(
   expect(ended.moved).toEqual({ [`partner_requests_total bulk ${because}`]: 1 });
 }
 
-describe('a bulk answer that cannot be read settles nothing', () => {
+describe('a bulk answer that cannot be read changes nothing', () => {
   test.each(broken)('$name', async ({ because, reply }) => {
     const before = await mirror.digest();
     const ended = await mirror.run('bulk', { bulk: reply });
@@ -93,7 +93,7 @@ describe('a bulk answer that cannot be read settles nothing', () => {
   });
 });
 
-/** Every table says of each SKU what it should: `results` is the whole of what the answer may have changed. */
+/** Checks every table for each SKU. `outcomes` covers everything that the answer may have changed. */
 async function expectSettled(ended: Finished, outcomes: Readonly<Record<string, SkuResult>>): Promise<void> {
   expect(ended).toMatchObject({
     kind: 'called',
@@ -121,7 +121,7 @@ async function expectSettled(ended: Finished, outcomes: Readonly<Record<string, 
   expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
 }
 
-describe('a bent envelope settles what it says plainly and nothing else', () => {
+describe('a partly contradictory bulk answer changes only what it says unambiguously', () => {
   test.each(BENT)('$name', async ({ body, outcomes }) => {
     let asked: readonly string[] = [];
     const { token } = await mirror.digest();
@@ -140,24 +140,28 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
     }
   });
 
-  test(`however it is mutated (${RUNS} envelopes, seed ${SEED})`, { timeout: 600_000 }, async () => {
-    const settles = asyncProperty(anyMutations, async (mutations) => {
-      await startAgain();
-      const text = mutated(mutations);
-      const outcomes = resultsByPartnerRules(text);
-      const before = await mirror.digest();
-      const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
-      const { requested } = JSON.parse(text) as { requested?: unknown };
-      // Asked for nothing and answering nothing, the partner has not read the call's SKUs.
-      const unasked = ended.because === 'no-skus-read' && Number(requested) === 0;
-      if (outcomes !== null && !unasked) return await expectSettled(ended, outcomes);
-      if (unasked) expect(new Set(Object.values(outcomes ?? {}))).toEqual(new Set(['error']));
-      await expectGivenBack(ended, unasked ? 'no-skus-read' : 'unreadable', before);
-    });
-    await assert(settles, { numRuns: RUNS, seed: SEED });
-  });
+  test(
+    `a mutated answer changes only what it says unambiguously (${RUNS} answers, seed ${SEED})`,
+    { timeout: 600_000 },
+    async () => {
+      const settles = asyncProperty(anyMutations, async (mutations) => {
+        await startAgain();
+        const text = mutated(mutations);
+        const outcomes = resultsByPartnerRules(text);
+        const before = await mirror.digest();
+        const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
+        const { requested } = JSON.parse(text) as { requested?: unknown };
+        // If it says that nothing was asked for and answers nothing, the partner has not read the call's SKUs.
+        const unasked = ended.because === 'no-skus-read' && Number(requested) === 0;
+        if (outcomes !== null && !unasked) return await expectSettled(ended, outcomes);
+        if (unasked) expect(new Set(Object.values(outcomes ?? {}))).toEqual(new Set(['error']));
+        await expectGivenBack(ended, unasked ? 'no-skus-read' : 'unreadable', before);
+      });
+      await assert(settles, { numRuns: RUNS, seed: SEED });
+    },
+  );
 
-  test('a product keeps a member of any name, with its text made storable', async () => {
+  test('a product keeps members of any name, and its text is made storable', async () => {
     const product = Object.fromEntries([
       ['__proto__', 'kept'],
       ['name', 'a\0b'],
@@ -169,10 +173,10 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
     expect(row).toEqual({ name: 'a\uFFFDb', odd: 'kept' });
   });
 
-  test('what is foreign or contradictory is counted', async () => {
+  test('unrequested and contradictory SKUs are counted', async () => {
     const body = { ...goodAnswer(), errors: [A, skuNumber(200), 'toString'] };
     const ended = await mirror.run('bulk', { bulk: (response) => sendJson(response, body) });
-    // Two foreign, one contradictory, one left out.
+    // Two unrequested, one contradictory, one omitted.
     expect(ended.moved).toMatchObject({ bulk_unaccounted_skus_total: 4 });
   });
 });

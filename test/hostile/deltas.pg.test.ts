@@ -4,7 +4,7 @@ import { brokenAnswers } from './broken-answers.ts';
 import { CATALOG, LEDGER, useHostileMirror } from './mirror.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';
 
-/** An answer is read as a whole, up to 64 MiB: its bytes, the text, and what JSON makes of it. */
+/** An answer is read as a whole, up to 64 MiB: its bytes, its text, and the parsed JSON. */
 const HEAP_MIB = 384;
 const CEILING_MIB = 640;
 const MILLION = 1_000_000;
@@ -87,7 +87,7 @@ const mirror = useHostileMirror(HEAP_MIB);
 afterEach(() => mirror.restore());
 
 describe('a delta that cannot be read changes nothing', () => {
-  test('in sixty ways and more', () => {
+  test('in at least sixty variants', () => {
     expect(REFUSED.length).toBeGreaterThanOrEqual(60);
   });
 
@@ -103,7 +103,7 @@ describe('a delta that cannot be read changes nothing', () => {
     expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
   });
 
-  test.each(['changed', 'removed', 'now_live'])('a million numbers in %s', async (member) => {
+  test.each(['changed', 'removed', 'now_live'])('with a million numbers in %s', async (member) => {
     const before = await mirror.digest();
     const body = JSON.stringify({ ...GOOD, [member]: Array.from({ length: MILLION }, (_, n) => n) });
     const ended = await mirror.run('delta', { delta: (response) => sendBytes(response, body) });
@@ -116,9 +116,7 @@ describe('a delta that cannot be read changes nothing', () => {
 const NAMES = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'prototype'];
 const none = { changed: [], removed: [], now_live: [] };
 
-/**
- * A delta, its text or value, that is odd and yet plain in what it says: the SKUs it moves, and the token it goes to.
- */
+/** A delta (text or value) that is odd but unambiguous, the SKUs that it changes, and the token that it moves to. */
 const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] = [
   { name: 'nothing odd', delta: GOOD, moves: [KNOWN, REMOVED, 'SKU-NEW'] },
   { name: 'names of prototypes as SKUs', delta: { ...GOOD, ...none, changed: NAMES }, moves: NAMES },
@@ -166,7 +164,7 @@ const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] 
   },
 ];
 
-describe('an odd delta moves what it names and nothing else', () => {
+describe('an odd delta changes the SKUs that it names and nothing else', () => {
   test.each(APPLIED)('$name', async ({ delta, moves, to = 'delta-1' }) => {
     const ended = await mirror.run('delta', { delta: (response) => sendJson(response, delta) });
     expect(ended).toMatchObject({ kind: 'done', error: null, moved: { 'syncs_total delta ok': 1 } });
@@ -179,7 +177,7 @@ describe('an odd delta moves what it names and nothing else', () => {
   });
 });
 
-test('a token as long as is taken, which nothing can compress, is gone on from, and left again', async () => {
+test('an incompressible token of the maximum length is stored, sent back, and left again', async () => {
   const long = randomBytes(1536).toString('base64');
   expect(long).toHaveLength(2048);
   const asked: (string | null)[] = [];

@@ -2,17 +2,17 @@ import type { RejectionReason } from '../../src/partner/manifest-lines.ts';
 import type { Replies } from './mirror.ts';
 import { metaOf, NEXT, type Reply, sendBytes, sendJson } from './upstream.ts';
 
-/** A malformed manifest: what is served, and the outcomes that may be the end of it. */
+/** A malformed manifest: what is served, and the outcomes that it may have. */
 export interface ManifestCase {
   readonly name: string;
   readonly because: readonly string[];
-  /** How the request that failed is counted, `route outcome`; null where every request succeeded. */
+  /** How the failed request is counted, as `route outcome`; null if every request succeeded. */
   readonly request: string | null;
   readonly rejected: { readonly reason: RejectionReason; readonly lines: number } | null;
   readonly replies: Pick<Replies, 'manifest' | 'file'>;
 }
 
-/** Outcomes that a broken file may have, with a request of the file that is counted under the same name. */
+/** Outcomes of a broken file whose file request is counted under the same name. */
 const FILE_KINDS: ReadonlySet<string> = new Set([
   'file-corrupt',
   'file-fault',
@@ -22,12 +22,12 @@ const FILE_KINDS: ReadonlySet<string> = new Set([
   'network',
 ]);
 
-/** A good answer of the manifest route for a file of `lines` lines. */
+/** Returns a good answer of the manifest route for a file of these lines. */
 export function goodHead(lines: readonly unknown[] = NEXT, changes: Record<string, unknown> = {}): Reply {
   return (response) => sendJson(response, { ...metaOf(lines), ...changes });
 }
 
-/** A file that is answered by `file`, behind a good answer of the manifest route. */
+/** Returns a case whose file is answered by `file`, after a good answer of the manifest route. */
 export function badFile(
   name: string,
   because: readonly string[] | string,

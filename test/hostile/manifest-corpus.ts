@@ -3,11 +3,11 @@ import type { ManifestCase } from './manifest-case.ts';
 import type { HostileMirror } from './mirror.ts';
 
 /**
- * Each of the cases ends in a named outcome, is counted, leaves every table as it was, and the process that reads
- * them all one after the other never holds more than `ceilingMiB` of resident memory.
+ * Tests that each case has a named outcome, is counted, and leaves every table unchanged, and that the process
+ * that reads them all never exceeds `ceilingMiB` of resident memory.
  */
 export function refuseAll(mirror: HostileMirror, cases: readonly ManifestCase[], ceilingMiB: number): void {
-  describe('changes nothing, has a name and a count', () => {
+  describe('a malformed manifest changes nothing, and its outcome is named and counted', () => {
     test.each(cases)('$name', async ({ because, request, rejected, replies }) => {
       const before = await mirror.digest();
       const ended = await mirror.run('manifest', replies);
@@ -27,7 +27,7 @@ export function refuseAll(mirror: HostileMirror, cases: readonly ManifestCase[],
     });
   });
 
-  test('the cases differ from each other', () => {
+  test('all cases have different names', () => {
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
   });
 }

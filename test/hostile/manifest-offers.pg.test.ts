@@ -5,7 +5,7 @@ import { refuseAll } from './manifest-corpus.ts';
 import { useHostileMirror } from './mirror.ts';
 import { goodManifest, NEXT, sendBytes } from './upstream.ts';
 
-/** An answer of the API is read as a whole, up to 64 MiB: the text, its bytes, and what JSON makes of it. */
+/** An answer of the API is read as a whole, up to 64 MiB: its bytes, its text, and the parsed JSON. */
 const HEAP_MIB = 384;
 const CEILING_MIB = 640;
 
@@ -26,7 +26,7 @@ test.each([
   { generated_at: [] },
   { url_expires_at: 'never' },
   { url_expires_at: -8.64e15 },
-])('beside a whole file, %j does no harm', async (changes) => {
+])('%j does no harm if the file is intact', async (changes) => {
   const { file } = goodManifest(NEXT);
   const ended = await mirror.run('manifest', {
     manifest: goodHead(NEXT, changes),
@@ -41,7 +41,7 @@ test.each([
 const TOMORROW = new Date(Date.now() + 23 * 3_600_000).toISOString();
 
 test.each([TOMORROW, '2099-01-01T00:00:00.000Z', 8.64e15, '+275760-09-13T00:00:00.000Z'])(
-  'a snapshot generated at %s, which has not come yet, does not keep the next one out',
+  'a snapshot generated at %s, in the future, does not block the next one',
   async (generated_at) => {
     const { file } = goodManifest(NEXT);
     const offered = (changes: Record<string, unknown>) =>

@@ -10,7 +10,7 @@ import { CREATE_REFILL } from '../support/seed.ts';
 import type { Ended, Work } from './subject.ts';
 import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
 
-/** What an upstream answers on each route. `bulk` sees the SKUs that were asked. */
+/** What an upstream answers on each route. `bulk` receives the SKUs that were asked for. */
 export interface Replies {
   manifest: Reply;
   file: Reply;
@@ -18,20 +18,26 @@ export interface Replies {
   bulk: (response: ServerResponse, asked: readonly string[]) => unknown;
 }
 
-/** How one piece of work ended, and by how much each counter moved. */
+/** How a piece of work ended, and by how much each counter moved. */
 export interface Finished extends Ended {
   readonly moved: Readonly<Record<string, number>>;
 }
 
-/** A mirror with a baseline and prices, fed by a process of its own from an upstream that answers as the test says. */
+/**
+ * A mirror with a baseline and prices, run by a process of its own against an upstream that answers as the test
+ * says.
+ */
 export interface HostileMirror {
   readonly sql: Sql;
   run(work: Work, replies: Partial<Replies>): Promise<Finished>;
-  /** A digest of each table of `catalog`, of the ledger and of the token: equal means that nothing was written. */
+  /**
+   * Returns a digest of each table of `catalog`, of the ledger and of the token. Equal digests mean that nothing
+   * was written.
+   */
   digest(): Promise<Record<string, string>>;
-  /** The SKUs any of whose rows in these tables differ from the baseline's. */
+  /** Returns the SKUs with any row in these tables that differs from the baseline. */
   moved(tables: readonly string[]): Promise<string[]>;
-  /** Puts every table back to the baseline. */
+  /** Resets every table to the baseline. */
   restore(): Promise<void>;
 }
 
@@ -152,7 +158,7 @@ class Rig implements HostileMirror {
     this.#replies.bulk(response, skus);
   }
 
-  /** The former manifest, and a price for every SKU of it. */
+  /** Applies the former manifest, and a price for every SKU in it. */
   async #fill(): Promise<void> {
     const { meta, file } = goodManifest(FORMER, 'former', AN_HOUR_AGO);
     const filled = await this.run('manifest', {
@@ -177,7 +183,8 @@ class Rig implements HostileMirror {
 }
 
 /**
- * A hostile mirror for the test file, whose process dies beyond `heapMiB` of heap. To be called at a file's top level.
+ * Returns a hostile mirror for the test file, whose process dies beyond `heapMiB` of heap. Must be called at the
+ * file's top level.
  */
 export function useHostileMirror(heapMiB: number): HostileMirror {
   const rig = new Rig(heapMiB);

@@ -2,7 +2,7 @@ import { constantFrom, nat, record, type Arbitrary, array, oneof } from 'fast-ch
 import { ASKED, goodAnswer } from './reconciliation-cases.ts';
 import { skuNumber } from './upstream.ts';
 
-/** One thing done to an envelope: `at` and `to` choose places in it, `value` is what is put there. */
+/** One change to a bulk answer: `at` and `to` choose places in it, and `value` is what is put there. */
 export interface Mutation {
   readonly kind: 'omit' | 'replace' | 'double' | 'contradict' | 'move';
   readonly at: number;
@@ -41,7 +41,7 @@ const JUNK: unknown[] = [
   { code: '0000', size_map: { a: 'b' }, product: 7 },
 ];
 
-/** Any one mutation. */
+/** Any single mutation. */
 const anyMutation: Arbitrary<Mutation> = record({
   kind: constantFrom('omit', 'replace', 'double', 'contradict', 'move'),
   at: nat(),
@@ -59,13 +59,13 @@ function isContainer(value: unknown): value is Container {
   return typeof value === 'object' && value !== null;
 }
 
-/** Every member and element anywhere in the value. */
+/** Returns every member and element anywhere in the value. */
 function placesIn(inside: unknown): Place[] {
   if (!isContainer(inside)) return [];
   return Object.entries(inside).flatMap(([key, value]) => [{ inside, key }, ...placesIn(value)]);
 }
 
-/** Sets an own member of any name, `__proto__` included; in a list, adds or replaces an element. */
+/** Sets an own member of any name, including `__proto__`; in a list, adds or replaces an element. */
 function put(inside: Container, key: string, value: unknown): void {
   Object.defineProperty(inside, key, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -96,7 +96,7 @@ function name(part: unknown, sku: string, value: unknown): void {
   else if (isContainer(part)) put(part, sku, structuredClone(value));
 }
 
-/** A good envelope after these mutations, as the text that comes over the wire. */
+/** Returns a good bulk answer after these mutations, as the text on the wire. */
 export function mutated(mutations: readonly Mutation[]): string {
   const envelope = structuredClone(goodAnswer());
   for (const mutation of mutations) mutate(envelope, mutation);

@@ -1,4 +1,4 @@
-/** Numbers from 0 to below `below`, the same ones for the same seed (mulberry32). */
+/** Returns a generator of integers from 0 up to but excluding `below`, the same for the same seed (mulberry32). */
 export function seeded(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

@@ -1,6 +1,6 @@
 import { skuNumber } from './upstream.ts';
 
-/** The SKUs of a call, each with what a good envelope says of it. */
+/** The SKUs of a call. A good answer has a result for each. */
 export const ASKED: readonly string[] = [1, 2, 3, 4, 5, 6].map(skuNumber).toSorted();
 export const [A = '', B = '', C = '', D = '', E = '', F = ''] = [1, 2, 3, 4, 5, 6].map(skuNumber);
 const FOREIGN = skuNumber(200);
@@ -8,17 +8,17 @@ const FOREIGN = skuNumber(200);
 export type SkuResult = 'record' | 'not_found' | 'deferred' | 'error';
 type Reconciliation = Record<string, unknown>;
 
-/** The price that a SKU's good record carries, and nobody else's. */
+/** Returns the price that only this SKU's good record contains. */
 export function priceOf(sku: string): number {
   return 50_000 + ASKED.indexOf(sku);
 }
 
-/** A record as the partner sends it. */
+/** Returns a record as the partner sends it. */
 export function recordOf(sku: string, sizeMap: unknown = { 'US 9': priceOf(sku) }) {
   return { message: 'ok', code: '0000', size_map: sizeMap, product: { name: `shoe ${sku}`, brand: 'b' } };
 }
 
-/** Three records, one SKU not found, one deferred, one failed. */
+/** Returns three records, one SKU not found, one deferred, one failed. */
 export function goodAnswer(): Reconciliation {
   return {
     results: Object.fromEntries([A, B, C].map((sku) => [sku, recordOf(sku)])),
@@ -30,7 +30,7 @@ export function goodAnswer(): Reconciliation {
   };
 }
 
-/** An envelope that is bent, and what may be made of each SKU: of those not named what the good envelope says. */
+/** A partly contradictory answer, and the result that each SKU must have: by default that of the good answer. */
 export interface ReconcileCase {
   readonly name: string;
   readonly body: unknown;
@@ -114,7 +114,7 @@ const PLACEHOLDERS: [string, unknown][] = [
   ['a code, and null for the rest', { message: 'later', code: '0500', size_map: null, product: null }],
 ];
 
-/** Envelopes of which part is to be believed, and part is not. */
+/** Answers of which a part is to be believed, and a part is not. */
 export const BENT: readonly ReconcileCase[] = [
   bent('nothing bent', {}),
   bent(
@@ -184,7 +184,7 @@ export const BENT: readonly ReconcileCase[] = [
   ...ODD_RECORDS.map(([name, record]) => withResult(`a record ${name}`, A, record, 'record')),
 ];
 
-/** Envelopes of which nothing is to be believed. */
+/** Answers of which nothing is to be believed. */
 export const UNREADABLE: readonly { readonly name: string; readonly body: unknown }[] = [
   ...[7, true, 'none', [null], [[A, recordOf(A)]]].map((value) => ({ member: 'results', value })),
   ...['not_found', 'deferred', 'errors'].flatMap((member) =>

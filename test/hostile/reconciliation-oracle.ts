@@ -1,8 +1,8 @@
 import { ASKED, type SkuResult } from './reconciliation-cases.ts';
 
 /*
- * What an envelope says of each asked SKU, read from partner rules 2.5 alone and independently of src: a SKU is decided
- * only where everything that names it agrees; null where the envelope as a whole cannot be read.
+ * What a bulk answer says of each asked SKU, derived only from partner rules 2.5 and independently of src: a SKU
+ * is decided only if everything that names it agrees. Null if the answer as a whole cannot be read.
  */
 
 type Json = Readonly<Record<string, unknown>>;
@@ -28,8 +28,8 @@ function saysNothing(value: unknown): boolean {
 }
 
 /**
- * A record is one with code 0000 and a size_map whose keys a table can hold, and of which something reads as a price,
- * or nothing says anything.
+ * A record has code 0000 and a size_map whose keys a table can hold. Either some entry reads as a price, or no
+ * entry contains anything.
  */
 function isRecord(value: unknown): boolean {
   if (!isObject(value) || value['code'] !== '0000') return false;
@@ -40,8 +40,9 @@ function isRecord(value: unknown): boolean {
 }
 
 /**
- * In `results` for a SKU that a list answers: nothing, as in a map that was filled beforehand, or the code by which the
- * single lookup refuses it. Neither names a price, so neither is another answer.
+ * Returns whether `results` only has a placeholder for a SKU that a list answers: an empty value, as in a map that
+ * was filled beforehand, or the code with which the single lookup refuses it. Neither contains a price, so neither
+ * is another answer.
  */
 function isOfNoWeight(value: unknown): boolean {
   const isNone = (one: unknown) =>
@@ -58,7 +59,7 @@ function namedIn(list: unknown): unknown[] | null {
   return list.map((one: unknown) => (isObject(one) && Object.hasOwn(one, 'sku') ? one['sku'] : one));
 }
 
-/** The result of each asked SKU; null where nothing may be settled. */
+/** Returns the result of each asked SKU, or null if nothing may be changed. */
 export function resultsByPartnerRules(text: string): Record<string, SkuResult> | null {
   const body: unknown = JSON.parse(text);
   if (!isObject(body)) return null;

@@ -9,7 +9,7 @@ import { ASKED, type SkuResult } from './reconciliation-cases.ts';
 import { resultsByPartnerRules } from './reconciliation-oracle.ts';
 
 const RUNS = runs(4000);
-/** A new one in each run, printed; SEED repeats a run. */
+/** New in each run, and printed; SEED repeats a run. */
 const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 interface Made {
@@ -17,7 +17,10 @@ interface Made {
   readonly records: ReadonlyMap<string, LowestRecord>;
 }
 
-/** What src makes of the text: each SKU's result and the records to be stored; null where it refuses the whole. */
+/**
+ * Returns what src makes of the text: each SKU's result and the records to store, or null if it refuses the whole
+ * text.
+ */
 function made(text: string): Made | null {
   const reading = readBulk(JSON.parse(text), { priceFields: ['price'], skuField: 'sku' });
   if (!reading.ok) return null;
@@ -31,7 +34,7 @@ function made(text: string): Made | null {
   return { outcomes: Object.fromEntries([...skuAnswers].map(([sku, { kind }]) => [sku, kind])), records };
 }
 
-/** The record of a SKU holds that SKU's sizes, each with its own number, and no other's. */
+/** Checks that a SKU's record contains exactly that SKU's sizes, each with its own price. */
 function checkRecords(text: string, { records }: Made): void {
   const { results } = JSON.parse(text) as { results: Record<string, { size_map: Record<string, unknown> }> };
   for (const [sku, record] of records) {
@@ -47,7 +50,7 @@ function checkRecords(text: string, { records }: Made): void {
   }
 }
 
-/** Holds src against the oracle, and says what kind of envelope it was. */
+/** Compares src with the oracle, and returns the kind of answer it was. */
 function check(mutations: readonly Mutation[]): 'refused' | 'good' | 'bent' {
   const text = mutated(mutations);
   const expected = resultsByPartnerRules(text);
@@ -60,9 +63,9 @@ function check(mutations: readonly Mutation[]): 'refused' | 'good' | 'bent' {
     : 'good';
 }
 
-describe('a mutated envelope', () => {
+describe('a mutated bulk answer', () => {
   test(
-    `settles what everything in it agrees on, and nothing else (${RUNS} envelopes, seed ${SEED})`,
+    `settles only the SKUs on which everything in it agrees (${RUNS} answers, seed ${SEED})`,
     { timeout: 600_000 },
     () => {
       const seen = { refused: 0, good: 0, bent: 0 };
@@ -73,7 +76,7 @@ describe('a mutated envelope', () => {
         { numRuns: RUNS, seed: SEED },
       );
       console.log(`envelopes: ${JSON.stringify(seen)}, seed ${SEED}`);
-      // Not all of one kind: the mutations reach both the whole and the single SKU.
+      // A mix of kinds: the mutations reach both the whole answer and single SKUs.
       expect(seen.refused).toBeGreaterThan(RUNS / 50);
       expect(seen.bent).toBeGreaterThan(RUNS / 10);
     },

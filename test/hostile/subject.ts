@@ -17,15 +17,15 @@ import { settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 
 /*
- * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each
- * message names a piece of work; the answer says how it ended, what the counters say, and the most memory the process
- * ever held.
+ * The real sync in a process of its own, so that its memory can be told from that of the tests and the upstream.
+ * Each message names a piece of work. The reply says how it ended, contains the counters, and the peak memory of
+ * the process.
  */
 
-/** What the tests ask for. */
+/** What the tests can request. */
 export type Work = 'manifest' | 'delta' | 'bulk';
 
-/** How one piece of work ended. `counters` are since the start; `peakMiB` is the process's greatest resident size. */
+/** How a piece of work ended. `counters` count since the start; `peakMiB` is the process's peak resident size. */
 export interface Ended {
   readonly kind: string;
   readonly because: string | null;
@@ -56,7 +56,7 @@ const ctx: SyncContext = {
   client: createPartnerClient({
     baseUrl: new URL(baseUrl),
     credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    // On a machine with much else to do a bomb takes long to be measured.
+    // On a busy machine a bomb takes long to be measured.
     timeoutMs: 60_000,
     bodyKey: 'skus',
     priceFields: ['price'],
@@ -82,7 +82,7 @@ const ctx: SyncContext = {
   }),
 };
 
-/** What the metrics counted: the values of their labels after their name, as in `syncs_total delta ok`. */
+/** Returns the metrics' counters. The values of their labels follow their name, as in `syncs_total delta ok`. */
 async function counters(): Promise<Record<string, number>> {
   const all =
     /^catalog_mirror_((?:syncs|partner_requests|manifest_rejected_lines|bulk_skus|bulk_unaccounted_skus)_total)(?:\{(.*)\})? (\d+)$/gm;
@@ -94,7 +94,7 @@ async function counters(): Promise<Record<string, number>> {
   );
 }
 
-/** What was thrown, in words; null where nothing was. */
+/** Returns what was thrown as text, or null if nothing was. */
 function thrownText(error: unknown): string | null {
   if (error === undefined) return null;
   return error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error);

@@ -19,7 +19,7 @@ const NOW = new Date().toISOString();
 export const AN_HOUR_AGO = new Date(Date.parse(NOW) - 3_600_000).toISOString();
 const UPDATED_AT = '2026-11-20T00:00:00.000Z';
 
-/** Names that a plain object would lose or confuse are SKUs like any other. */
+/** SKUs may have names that a plain object would lose or confuse. */
 const NAMES: Readonly<Record<number, string>> = { 3: '__proto__', 4: 'constructor' };
 
 export function skuNumber(n: number): string {
@@ -33,26 +33,24 @@ function line(n: number, hash: string | null): Line {
 
 const numbers = Array.from({ length: COUNT }, (_, n) => n);
 
-/** The lines that the mirror stands on. */
+/** The lines of the mirror's baseline. */
 export const FORMER: readonly Line[] = numbers.map((n) => line(n, n % 20 === 0 ? null : `hash-${n}`));
 
-/**
- * The lines of the next snapshot, in which much is different: applied by mistake, any part of it changes the tables.
- */
+/** The lines of the next snapshot, which differ a lot: any part of it that is applied by mistake changes the tables. */
 export const NEXT: readonly Line[] = numbers.map((n) => line(n + 20, n % 15 === 0 ? null : `next-${n}`));
 
 export function textOf(lines: readonly unknown[]): string {
   return lines.map((one) => `${typeof one === 'string' ? one : JSON.stringify(one)}\n`).join('');
 }
 
-/** Several gzip members, one after the other: one file. */
+/** Returns the lines as consecutive gzip members, which together are one file. */
 export function membersOf(lines: readonly unknown[], each: number): Buffer[] {
   const members: Buffer[] = [];
   for (let at = 0; at < lines.length; at += each) members.push(gzipSync(textOf(lines.slice(at, at + each))));
   return members;
 }
 
-/** The manifest route's answer without the URL, which `sendJson` puts in. */
+/** Returns the manifest route's answer; `sendJson` fills in its URL. */
 export function metaOf(lines: readonly unknown[], id = 'next', generatedAt = NOW) {
   const live = lines.filter((one) => typeof one === 'object' && (one as Line).price_source === 'live').length;
   return {
@@ -65,7 +63,7 @@ export function metaOf(lines: readonly unknown[], id = 'next', generatedAt = NOW
   };
 }
 
-/** A manifest as it should be. */
+/** Returns a correct manifest. */
 export function goodManifest(lines: readonly Line[], id?: string, generatedAt?: string) {
   return { meta: metaOf(lines, id, generatedAt), file: gzipSync(textOf(lines)) };
 }
@@ -84,14 +82,14 @@ export function sendBytes(
   response.end(body);
 }
 
-/** Sends a value, or JSON text; `{base}` in it becomes the server's own address. */
+/** Sends a value or JSON text, with `{base}` replaced by the server's own address. */
 export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const body = text.replaceAll('{base}', baseOf(response));
   sendBytes(response, body, { status, headers: { 'content-type': 'application/json' } });
 }
 
-/** Sends a head that promises more than comes, and hangs up after `bytes`. */
+/** Sends a head that promises the whole body, and closes the connection after `bytes`. */
 export function sendCut(response: ServerResponse, body: Buffer, bytes: number): void {
   response.writeHead(200, { 'content-length': String(body.length) });
   response.write(body.subarray(0, bytes), () => setImmediate(() => response.destroy()));
@@ -101,7 +99,7 @@ export function sendCut(response: ServerResponse, body: Buffer, bytes: number): 
   }
 }
 
-/** Sends `head`, then `piece` again and again up to `bytes`, gzipped `layers` times, without holding any of it. */
+/** Sends `head`, then repeats `piece` up to `bytes`, gzipped `layers` times, without buffering it. */
 export function sendFlood(
   response: ServerResponse,
   piece: string,

@@ -4,7 +4,7 @@ import { connect } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 
 test.each(['WIN1252', 'SQL_ASCII', 'LATIN1'])(
-  'in a database in %s nothing is made, and what to do is told',
+  'a database in %s is refused with advice, and nothing is created in it',
   async (encoding) => {
     const name = `encoding_${randomBytes(6).toString('hex')}`;
     const url = Object.assign(new URL(inject('postgresUrl')), { pathname: `/${name}` }).href;

@@ -20,7 +20,7 @@ async function emptyDatabase(): Promise<{ url: string; sql: Sql }> {
   return { url: database.url, sql };
 }
 
-/** A database of the version before, with a few priced SKUs. */
+/** Creates a database of the previous version with a few priced SKUs. */
 async function before(): Promise<{ url: string; sql: Sql }> {
   const { url, sql } = await emptyDatabase();
   await migrateDatabase(url, { folder: versionBefore(await temporaryFolder(onTestFinished), HERE) });
@@ -36,7 +36,7 @@ const filesOf = async (sql: Sql) =>
     where relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace) and relkind = 'r' and reltuples >= -1
       and relname in ('skus', 'prices', 'products', 'due', 'product_history', 'price_history_0', 'live_rates') order by 1`;
 
-test('no index is sorted by rules that an upgrade of the operating system may change', async () => {
+test('no index has a sort order that an upgrade of the operating system may change', async () => {
   const { url, sql } = await emptyDatabase();
   await migrateDatabase(url);
   const sorted = await sql`
@@ -46,7 +46,7 @@ test('no index is sorted by rules that an upgrade of the operating system may ch
   expect([...sorted]).toEqual([]);
 });
 
-test('the keys of a mirror are sorted anew without a table being written anew, and what others were granted stays', async () => {
+test("the migration changes the keys' collation without rewriting a table, and keeps what was granted to others", async () => {
   const { url, sql } = await before();
   const seller = `seller_${randomBytes(4).toString('hex')}`;
   await sql.unsafe(`create role ${seller}`);
@@ -69,7 +69,7 @@ test('the keys of a mirror are sorted anew without a table being written anew, a
   expect(kept).toEqual({ view: true, function: true, other: false, prices: 50 });
 });
 
-test('a view of the seller that stands on the keys is named, and everything stays as it was', async () => {
+test("a seller's view that depends on the keys is named, and everything stays unchanged", async () => {
   const { url, sql } = await before();
   await sql`create schema shop`;
   await sql`create view shop.mine as select sku, price from catalog.current_prices`;
@@ -93,7 +93,7 @@ test('rows of SKUs that were deleted by hand before are gone after the upgrade',
 
 const LOCKING: Readonly<Record<string, (sql: Sql) => Promise<unknown>>> = {
   'a mark': async (sql) => await sql`select catalog_internal.mark_due(array['a', 'Z'], 'changed')`,
-  // In more than one piece.
+  // In more than one chunk.
   'a delta': (sql) =>
     applyDelta(sql, {
       since: 's1',
@@ -105,7 +105,7 @@ const LOCKING: Readonly<Record<string, (sql: Sql) => Promise<unknown>>> = {
 };
 
 test.skipIf((await serverMajor()) < 15).each(Object.entries(LOCKING))(
-  'in a database that sorts as people do, %s locks in the order of everyone',
+  'in a database with a natural-language collation, %s locks rows in byte order, like everything else',
   async (_, lock) => {
     const { url } = await emptyDatabase();
     const name = `people_${randomBytes(4).toString('hex')}`;

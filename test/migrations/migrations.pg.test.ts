@@ -21,7 +21,7 @@ async function standing(as: Standing): Promise<Stack> {
   return stack;
 }
 
-/** The folder of a later version whose migration is not to be applied twice. */
+/** Returns the folder of a later version whose migration cannot be applied twice. */
 const later = async (onEnd: typeof onTestFinished, statements = NEXT) =>
   laterVersion(await temporaryFolder(onEnd), statements);
 
@@ -33,7 +33,7 @@ const NEXT = `
     create or replace function catalog.changes_oldest() returns bigint
     language sql stable security definer set search_path = pg_catalog, pg_temp as 'select -1::bigint';`;
 
-/** How many migrating sessions wait for a lock of this kind. */
+/** Returns how many migrating sessions wait for a lock of this kind. */
 async function waiting(sql: Sql, lock: 'relation' | 'advisory'): Promise<number> {
   const sessions = await sql`
     select from pg_stat_activity where datname = current_database() and application_name = 'catalog-mirror migrate'
@@ -42,7 +42,7 @@ async function waiting(sql: Sql, lock: 'relation' | 'advisory'): Promise<number>
 }
 
 describe.concurrent('migrations', () => {
-  test('that replicas run at the same moment are applied once, and again they do nothing', async ({
+  test('that replicas run at the same moment are applied once, and change nothing when run again', async ({
     expect,
   }) => {
     await using stack = await standing('an empty database');
@@ -73,7 +73,7 @@ describe.concurrent('migrations', () => {
       await eventually(async () => (await waiting(sql, 'relation')) === 2, {
         what: 'one to wait for the table, and the other for it',
       });
-      // Both say so while they wait, not when it is over.
+      // Both report it while they wait, not afterwards.
       expect(told).toEqual([1, 1]);
       return { settled };
     });
@@ -106,7 +106,7 @@ interface Kept {
   readonly watched: { sku: string }[];
 }
 
-/** Rows that no migration and no daemon may touch. */
+/** Returns the rows that no migration and no daemon may change. */
 async function kept(sql: Sql, before?: Kept): Promise<Kept> {
   const upTo = (rows?: { id: string }[]) => rows?.at(-1)?.id ?? String(Number.MAX_SAFE_INTEGER);
   return {
@@ -122,9 +122,7 @@ async function kept(sql: Sql, before?: Kept): Promise<Kept> {
   };
 }
 
-/**
- * Keeps the daemons at work, and beside them a seller who reads prices and edits the watchlist; until it is stopped.
- */
+/** Keeps the daemons busy, beside a seller who reads prices and edits the watchlist, until it is stopped. */
 function underLoad(stack: Stack) {
   const { sql, sandbox } = stack;
   let rounds = 0;
@@ -154,7 +152,7 @@ function underLoad(stack: Stack) {
 }
 
 describe.concurrent('a later version', () => {
-  test('migrates a mirror under load: the daemons that run go on, every row stays, the backlog is worked off', async ({
+  test('migrates a mirror under load: running daemons continue, every row stays, the backlog is processed', async ({
     expect,
     onTestFinished,
   }) => {
@@ -187,7 +185,7 @@ describe.concurrent('a later version', () => {
     await expectHistoryIsAChain(sql);
   });
 
-  test('has migrated a database: run, migrate and doctor of this one refuse it, and leave it as it is', async ({
+  test('has migrated a database: run, migrate and doctor of this one refuse it, and change nothing', async ({
     expect,
     onTestFinished,
   }) => {
@@ -265,7 +263,7 @@ describe.concurrent('a migration that fails', () => {
     },
   );
 
-  test('because another session keeps a table locked gives up in time, and the next start succeeds', async ({
+  test('because another session keeps a table locked gives up in time, and the next migration succeeds', async ({
     expect,
     onTestFinished,
   }) => {
@@ -291,9 +289,9 @@ describe.concurrent('a migration that fails', () => {
     expect(await applied(sql)).toBe(ALL + 1);
   });
 
-  test('makes the program say so and exit 1', async ({ expect }) => {
+  test('makes run and migrate say so and exit 1', async ({ expect }) => {
     await using stack = await standing('an empty database');
-    // An administrator lets nobody make views.
+    // An administrator forbids the creation of views.
     await stack.sql.unsafe(`
       create function public.no_views() returns event_trigger language plpgsql as $$ begin raise exception 'no views here'; end $$;
       create event trigger no_views on ddl_command_start when tag in ('CREATE VIEW') execute function public.no_views()`);

@@ -6,8 +6,8 @@ import { MIGRATIONS } from '../../src/store/setup/journal.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*
- * drizzle/objects has the present form of each view and function, for people to read and to paste into migrations.
- * Here it is held to what the migrations make.
+ * drizzle/objects contains the present form of each view and function, for people to read and to paste into
+ * migrations. Here it is compared with what the migrations create.
  */
 
 const FOLDER = join(MIGRATIONS, 'objects');
@@ -28,7 +28,7 @@ const sources: readonly Source[] = ['view', 'function'].flatMap((kind) =>
     })),
 );
 
-/** The text of a file with one word in the place of another. */
+/** Returns the text of a file with one word replaced by another. */
 function edited(name: string, word: string, by: string): string {
   const text = sources.find((source) => source.name === name)?.text ?? '';
   expect(text).toContain(word);
@@ -37,9 +37,9 @@ function edited(name: string, word: string, by: string): string {
 
 let database: TestDatabase;
 let sql: Sql;
-/** As the migrations make them. */
+/** As the migrations create them. */
 let migrated: Record<string, string>;
-/** After each file was run on what the migrations have made. */
+/** As they are after each file was run on top of the migrations. */
 let rerun: Record<string, string>;
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Everything there is to each view, function and trigger of the two schemas, one text each. */
+/** Describes each view, function and trigger of the two schemas completely, in one text each. */
 async function objects(tx: Sql | Tx): Promise<Record<string, string>> {
   const rows = await tx<{ name: string; form: string }[]>`
     with rights as (
@@ -91,7 +91,7 @@ async function objects(tx: Sql | Tx): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ name, form }) => [name, form]));
 }
 
-/** What there is after `work`, which is undone. */
+/** Returns the objects after `work`, which is rolled back. */
 async function objectsAfter(work: (tx: Tx) => Promise<unknown>): Promise<Record<string, string>> {
   const undone = new Error('undone');
   let found: Record<string, string> = {};
@@ -123,7 +123,7 @@ async function makeAll(tx: Tx): Promise<void> {
   }
 }
 
-/** Drops every view and function, and the triggers with these. */
+/** Drops every view and function, and the triggers with them. */
 async function dropAll(tx: Tx): Promise<void> {
   const drops = await tx<{ statement: string }[]>`
     select format('drop routine if exists %s cascade', oid::regprocedure) as statement from pg_proc
@@ -134,7 +134,7 @@ async function dropAll(tx: Tx): Promise<void> {
   await tx.unsafe(drops.map(({ statement }) => statement).join(';'));
 }
 
-test('each view and function has its one file, and each file its view or function', () => {
+test('each view and function has exactly one file, and each file its view or function', () => {
   const made = Object.keys(migrated).filter((name) => !name.startsWith('trigger '));
   expect(sources.map(({ name }) => name).toSorted()).toEqual(made.toSorted());
   const inFiles = sources.map(({ text }) =>
@@ -145,11 +145,11 @@ test('each view and function has its one file, and each file its view or functio
   expect(inFiles).toEqual(sources.map(({ name }) => name));
 });
 
-test.each(sources)('$name is as its file has it', ({ name }) => {
+test.each(sources)('$name is as its file defines it', ({ name }) => {
   expect(rerun[name]).toBe(migrated[name]);
 });
 
-test('the files make all there is: definitions, triggers, comments and rights', async () => {
+test('the files alone create everything: definitions, triggers, comments and rights', async () => {
   expect(Object.keys(await objectsAfter(dropAll))).toEqual([]);
   const made = await objectsAfter(async (tx) => {
     await dropAll(tx);
@@ -158,7 +158,7 @@ test('the files make all there is: definitions, triggers, comments and rights', 
   expect(made).toEqual(migrated);
 });
 
-describe('a difference is found', () => {
+describe('a difference is detected', () => {
   const POSITION = 'function catalog.changes_position';
   const AUDIT = 'view catalog.delta_audit';
   const differences: [what: string, name: string, statement: string][] = [
@@ -192,7 +192,7 @@ describe('a difference is found', () => {
   });
 });
 
-test('no function takes names by the search path of its caller, and no trigger is for the origin only', async () => {
+test("no function resolves names by its caller's search path, and every trigger fires on replicas too", async () => {
   const taken = await sql<{ name: string }[]>`
     select oid::regprocedure::text as name from pg_proc
     where pronamespace = any (${SCHEMAS}::regnamespace[]) and prosqlbody is null

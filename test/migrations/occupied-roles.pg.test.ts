@@ -26,10 +26,10 @@ async function someRole(): Promise<string> {
 }
 
 /**
- * Roles are the whole cluster's, where other tests run: their real names are looked at only, in a transaction that is
- * taken back.
+ * Roles belong to the whole cluster, where other tests run: the roles with the real names are changed only in a
+ * transaction that is rolled back.
  */
-describe('roles of the cluster that have the names of the mirror’s', () => {
+describe('existing roles of the cluster with the names of the mirror’s roles', () => {
   const undone = new Error('taken back');
 
   async function altered(statements: string, url = database.url) {
@@ -57,7 +57,7 @@ describe('roles of the cluster that have the names of the mirror’s', () => {
     ['CREATEDB', 'createdb', 'NOCREATEDB'],
     ['REPLICATION', 'replication', 'NOREPLICATION'],
     ['BYPASSRLS', 'bypassrls', 'NOBYPASSRLS'],
-  ])('%s stops a first start', async (power, attribute, without) => {
+  ])('prevent a first start if one has %s', async (power, attribute, without) => {
     const { occupied } = await altered(`alter role catalog_reader ${attribute}`);
     expect(occupied).toMatchObject([
       {
@@ -68,7 +68,7 @@ describe('roles of the cluster that have the names of the mirror’s', () => {
     ]);
   });
 
-  test('a login and members are seen, and stop nothing', async () => {
+  test('are reported with their login and members, which prevent nothing', async () => {
     const role = await someRole();
     const { seen, occupied } = await altered(
       `alter role catalog_watcher login; grant catalog_watcher to ${role}`,
@@ -80,7 +80,7 @@ describe('roles of the cluster that have the names of the mirror’s', () => {
     });
   });
 
-  test('a reader who is a member of the mirror’s role, or is it, stops a first start', async () => {
+  test('prevent a first start if the reader is a member of the mirror’s role, or is that role', async () => {
     const role = await someRole();
     const member = await altered(`grant ${role} to catalog_reader; set local role ${role}`);
     expect(member.occupied).toMatchObject([
@@ -92,7 +92,7 @@ describe('roles of the cluster that have the names of the mirror’s', () => {
     ]);
   });
 
-  test('of a mirror that has run they stop nothing', async () => {
+  test('prevent nothing once a mirror has run', async () => {
     const mirror = await createDatabase('migrated');
     onTestFinished(() => mirror.drop());
     const { occupied, seen } = await altered('alter role catalog_reader superuser', mirror.url);

@@ -13,7 +13,7 @@ import { ALL, applied, laterVersion, versionBefore } from './support.ts';
 let empty: TestDatabase;
 let database: TestDatabase;
 let sql: Sql;
-/** A mirror of its own, to migrate which would take seconds. */
+/** Switches to a ready mirror, because migrating one would take seconds. */
 async function useMirror(): Promise<void> {
   const [own, other] = [await createDatabase('migrated'), sql];
   [database, sql] = [own, connect(own.url, { max: 2 })];
@@ -37,7 +37,7 @@ afterAll(async () => {
   await empty.drop();
 });
 
-/** A login role that may do what the mirror's has to, and its URL. Dropped with the test. */
+/** Creates a login role with the rights that the mirror's role needs, and its URL. Dropped after the test. */
 async function plainRole(
   name = `mirror_${randomBytes(6).toString('hex')}`,
 ): Promise<{ role: string; url: string }> {
@@ -55,8 +55,8 @@ async function plainRole(
 }
 
 /**
- * All that a dump would have, and more: each object with its identity, owner and rights, and each row of a
- * neighbour's tables.
+ * Returns all that a dump would contain, and more: each object with its identity, owner and rights, and each row
+ * of other applications' tables.
  */
 async function dump(): Promise<Record<string, unknown>> {
   const of = async (query: string) => (await sql.unsafe(query)).map((row) => JSON.stringify(row));
@@ -110,7 +110,7 @@ const SHOP_TABLES = `
   create table catalog.skus (code text primary key);
   insert into catalog.products values (1, 'shirt');`;
 
-describe('what another application has made is named, and stays as it is', () => {
+describe('objects of another application are named and left unchanged:', () => {
   test.each<[string, string, RegExp]>([
     [
       'tables of other and the same names',
@@ -154,7 +154,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect(error.hint).toMatch(/database of its own/);
   });
 
-  test('an extension is named, and not what comes with it', async () => {
+  test('an extension, without what belongs to it', async () => {
     const [found] = await sql<{ name: string }[]>`
       select name from pg_available_extensions where name in ('pg_trgm', 'hstore', 'citext', 'btree_gist') limit 1`;
     if (found === undefined) return;
@@ -162,7 +162,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect((await refused()).message).toMatch(new RegExp(`has extension ${found.name}$`, 'm'));
   });
 
-  test('many objects are counted', async () => {
+  test('many objects, the last of them only as a count', async () => {
     await sql.unsafe(
       `create schema catalog; ${Array.from({ length: 9 }, (_, n) => `create table catalog.t${n} ();`).join('')}`,
     );
@@ -174,7 +174,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect((await refused()).message).toContain(`schema ${schema} belongs to`);
   });
 
-  test('an empty schema of another role is refused to a plain role, and to a superuser', async () => {
+  test('an empty schema of another role, for a plain role and for a superuser', async () => {
     const { url } = await plainRole();
     const shop = await plainRole();
     await sql.unsafe(
@@ -203,7 +203,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect((await refused()).message).toContain("has none of the mirror's migrations");
   });
 
-  test('beside a mirror, something else where its queues are to go', async () => {
+  test('something else in the schema of a mirror’s queues', async () => {
     await useMirror();
     await sql.unsafe(
       'drop schema catalog_queue cascade; create schema catalog_queue; create table catalog_queue.migration (name text)',
@@ -211,7 +211,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect((await refused()).message).toContain('schema catalog_queue belongs to');
   });
 
-  test('a mirror whose tables somebody has dropped, with or without something else in their place', async () => {
+  test('a mirror whose tables were dropped, with or without something else in their place', async () => {
     await useMirror();
     await sql.unsafe('drop schema catalog cascade');
     expect(await refused()).toMatchObject({
@@ -236,7 +236,7 @@ describe('what another application has made is named, and stays as it is', () =>
     });
   });
 
-  test('a mirror of another role, whose ledger is not to be read: nobody is told to drop it', async () => {
+  test('a mirror of another role whose ledger cannot be read, without advice to drop it', async () => {
     await useMirror();
     const { url } = await plainRole();
     const error = await refused(url);
@@ -245,7 +245,7 @@ describe('what another application has made is named, and stays as it is', () =>
     expect(error.hint).not.toMatch(/DROP|RENAME/);
   });
 
-  test('a name that an upgrade needs and a seller has taken meanwhile is said to be taken', async () => {
+  test('a name that an upgrade needs and a seller has taken', async () => {
     await useMirror();
     await sql.unsafe('create table catalog.next_thing ()');
     const folder = laterVersion(temporaryFolder(), 'CREATE TABLE catalog.next_thing ();');
@@ -257,8 +257,8 @@ describe('what another application has made is named, and stays as it is', () =>
   });
 });
 
-describe('what is in nobody’s way', () => {
-  test('an empty schema that an administrator has made for the mirror keeps its rights', async () => {
+describe('a migration accepts', () => {
+  test('an empty schema that an administrator created for the mirror, which keeps its rights', async () => {
     const { role, url } = await plainRole();
     const reader = await plainRole();
     await sql.unsafe(`
@@ -273,7 +273,7 @@ describe('what is in nobody’s way', () => {
     await migrateDatabase(url);
   });
 
-  test('a schema of a role that the mirror’s is a member of', async () => {
+  test('a schema of a role that the mirror’s role is a member of', async () => {
     const { role, url } = await plainRole();
     const team = await plainRole();
     await sql.unsafe(`grant ${team.role} to ${role}; create schema catalog authorization ${team.role}`);
@@ -281,7 +281,7 @@ describe('what is in nobody’s way', () => {
     expect(await applied(sql)).toBe(ALL);
   });
 
-  test('an upgrade of the mirror’s own schema, with objects of sellers in it, and queues', async () => {
+  test('an earlier version’s schema with objects of sellers in it, and queues', async () => {
     const folder = versionBefore(temporaryFolder(), '0026_pause');
     await migrateDatabase(database.url, { folder });
     await prepareTables(database.url);
@@ -290,7 +290,7 @@ describe('what is in nobody’s way', () => {
     expect(await applied(sql)).toBe(ALL);
   });
 
-  test('queues that are left of a mirror that was dropped', async () => {
+  test('queues that are left from a mirror that was dropped', async () => {
     await useMirror();
     await prepareTables(database.url);
     await sql.unsafe('drop schema catalog, catalog_internal cascade');
@@ -298,7 +298,7 @@ describe('what is in nobody’s way', () => {
     expect(await applied(sql)).toBe(ALL);
   });
 
-  test('what a first start has left that failed, and another application’s migrations by the same tool, which stay as they are', async () => {
+  test('the remains of a failed first start, beside another application’s migrations by the same tool', async () => {
     await sql.unsafe(`
       create schema catalog_internal;
       create table catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint);
@@ -314,7 +314,7 @@ describe('what is in nobody’s way', () => {
     ]);
   });
 
-  test('the table of what is applied as daemons make it that start at the same moment: its sequence is numbered', async () => {
+  test('a table of applied migrations whose sequence has a number, from daemons that started together', async () => {
     await sql.unsafe(`
       create schema catalog_internal;
       create sequence catalog_internal.migrations_id_seq1 as integer;
@@ -327,7 +327,7 @@ describe('what is in nobody’s way', () => {
     await migrateDatabase(database.url);
   });
 
-  test('daemons that start at the same time on a schema that was made for them', async () => {
+  test('several daemons that start at once in a schema that was created for them', async () => {
     await sql`create schema catalog`;
     await Promise.all(Array.from({ length: 6 }, () => migrateDatabase(database.url)));
     expect(await applied(sql)).toBe(ALL);

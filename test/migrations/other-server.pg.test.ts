@@ -5,13 +5,13 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { ALL, applied, everything } from './support.ts';
 
 /*
- * Distributions build Postgres with their own corrections: Debian's 15.20 refused a statement that the 15.18, 17.10
- * and 18.4 of npm run. `.ci/run` names the server of its machine, where there is one.
+ * Distributions build Postgres with their own patches: Debian's 15.20 refused a statement that 15.18, 17.10 and
+ * 18.4 from npm accept. `.ci/run` names its machine's server, if there is one.
  */
 const url = process.env['TEST_OTHER_POSTGRES_URL'];
 
 test.skipIf(url === undefined)(
-  "migrations make the same database on the distribution's own server",
+  "migrations create the same database on the distribution's own server",
   async () => {
     const admin = connect(url ?? '', { max: 1 });
     const name = `catalog_mirror_test_${randomBytes(8).toString('hex')}`;

@@ -6,8 +6,8 @@ import { type Mutant, placed, planted, readMigrations } from '../mutants/mutant.
 import { createDatabase } from '../support/db.ts';
 
 /*
- * A fault in a migration that Postgres refuses keeps every test from its database: each would notice it, and none
- * would have shown what it is for.
+ * A planted fault in a migration that Postgres rejects leaves every test without a database: each would fail, and
+ * none would have shown that it detects the fault.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -18,7 +18,7 @@ const FAULTS = Object.values(LISTS)
 
 const statementsOf = (text: string) => text.split('--> statement-breakpoint');
 
-/** Why Postgres refuses the statement with the fault in it; all that it does is undone. */
+/** Returns why Postgres rejects the statement with the fault in it. All that it does is rolled back. */
 async function refusalOf(tx: Tx, { breaks, file }: Mutant, statement: string): Promise<string[]> {
   const undone = new Error('undone');
   try {
@@ -32,7 +32,7 @@ async function refusalOf(tx: Tx, { breaks, file }: Mutant, statement: string): P
   return [];
 }
 
-test('Postgres takes each migration with each of its planted faults', async () => {
+test('Postgres accepts each migration with each of its planted faults', async () => {
   const database = await createDatabase('empty');
   const sql = connect(database.url, { max: 1 });
   const refused: string[] = [];

@@ -17,8 +17,8 @@ import { settingsWith } from '../support/settings.ts';
 import { laterVersion } from './support.ts';
 
 /*
- * Roles are the cluster's, and no dump of schemas has them. On a server of its own, because every database of the
- * run's shared one uses them.
+ * Roles belong to the cluster, and no dump of schemas contains them. These tests have a server of their own,
+ * because every database of the run's shared one uses them.
  */
 
 let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
@@ -40,7 +40,10 @@ afterAll(async () => {
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** A database of a role that may do in it what the image's role may, and with `createRole`, create roles. */
+/**
+ * Creates a database owned by a role with the rights of the image's role, and with `createRole`, the right to
+ * create roles.
+ */
 async function ownDatabase(
   name: string,
   createRole: boolean,
@@ -53,7 +56,7 @@ async function ownDatabase(
   return { url: url.href, sql: connect(url.href, { max: 1 }) };
 }
 
-/** All that the two roles and everybody may do. */
+/** Returns all rights of the two roles and of PUBLIC. */
 async function rights(sql: Sql): Promise<string[]> {
   const rows = await sql<{ is: string }[]>`
     select format('%s %s %s', case a.grantee when 0 then 'PUBLIC' else a.grantee::regrole::text end, a.privilege_type, what) as is from (
@@ -65,7 +68,7 @@ async function rights(sql: Sql): Promise<string[]> {
   return rows.map(({ is }) => is);
 }
 
-/** As a cluster is in which a dump of the schemas was loaded: each GRANT to a role that is not there has failed. */
+/** Leaves the cluster as if a dump of the schemas had been loaded into it: each GRANT to a missing role has failed. */
 async function withoutRoles(sql: Sql): Promise<void> {
   const name = (await sql`select current_database() as name`)[0]?.['name'] as string;
   const url = new URL(server.url);
@@ -73,12 +76,12 @@ async function withoutRoles(sql: Sql): Promise<void> {
   const there = connect(url.href, { max: 1 });
   await there`drop owned by catalog_reader, catalog_watcher`;
   await there`drop role catalog_reader, catalog_watcher`;
-  // The command that gives it to one takes it from all others, and fails as a whole.
+  // The GRANT to one role also revokes from all others, and fails as a whole.
   await there`grant execute on function catalog.take_request, catalog.changes to public`;
   await there.end({ timeout: 2 });
 }
 
-test('migrating again makes roles and their rights whole, in a cluster that had none of them', async () => {
+test('migrating again restores roles and their rights in a cluster that had none of them', async () => {
   const { url, sql } = await ownDatabase('may_create', true);
   await migrateDatabase(url);
   const before = await rights(sql);
@@ -90,7 +93,7 @@ test('migrating again makes roles and their rights whole, in a cluster that had 
   await sql`revoke insert on catalog.watchlist from catalog_watcher`;
   await migrateDatabase(url);
   expect(await rights(sql)).toEqual(before);
-  // What views call as their reader: by default nobody's in a hardened cluster.
+  // Functions that views call as their reader: in a hardened cluster nobody has these rights by default.
   expect(await readRights(sql)).toMatchObject({ whole: true });
   await sql`revoke execute on all functions in schema catalog_internal from public`;
   expect(await readRights(sql)).toMatchObject({ whole: false });
@@ -100,14 +103,14 @@ test('migrating again makes roles and their rights whole, in a cluster that had 
   await sql.end({ timeout: 2 });
 });
 
-/** As a superuser, or whoever else may create in the database of another. */
+/** Connects as a superuser, like anybody who may create objects in another role's database. */
 async function asAdmin(database: string): Promise<Sql> {
   const there = connect(Object.assign(new URL(server.url), { pathname: `/${database}` }).href, { max: 1 });
   onTestFinished(() => there.end({ timeout: 2 }));
   return there;
 }
 
-test("what others have made in the mirror's schema stops neither a start nor its sequences, and is left alone", async () => {
+test("objects of others in the mirror's schema prevent neither a start nor repairs, and are left alone", async () => {
   const { url, sql } = await ownDatabase('shared_schema', true);
   await migrateDatabase(url);
   const there = await asAdmin('shared_schema');
@@ -117,7 +120,7 @@ test("what others have made in the mirror's schema stops neither a start nor its
     create function catalog.margin() returns int language sql as 'select 1';
     create table catalog_internal.of_admin (id bigint generated always as identity);
     insert into catalog.margins (id, sku) overriding system value values (70, 'A')`);
-  // One of a program that has the mirror's own role.
+  // One of a program that uses the mirror's own role.
   await sql.unsafe(
     'create table catalog.orders (id bigserial, sku text); insert into catalog.orders (id) values (70)',
   );
@@ -132,7 +135,7 @@ test("what others have made in the mirror's schema stops neither a start nor its
   await sql.end({ timeout: 2 });
 });
 
-test('where what the roles lack cannot be granted, a start goes on and says so', async () => {
+test('a start continues and warns if the rights that the roles lack cannot be granted', async () => {
   const { url, sql } = await ownDatabase('no_grants', true);
   await migrateDatabase(url);
   await sql`revoke insert on catalog.watchlist from catalog_watcher`;
@@ -167,7 +170,7 @@ test('where what the roles lack cannot be granted, a start goes on and says so',
   await sql.end({ timeout: 2 });
 });
 
-test('where the mirror may not create roles, migrate and doctor say what to run, and grant what is missing after that', async () => {
+test('without the right to create roles, migrate and doctor say what to run, and then grant what is missing', async () => {
   const { url, sql } = await ownDatabase('may_not_create', false);
   const env = {
     DATABASE_URL: url,
@@ -180,7 +183,7 @@ test('where the mirror may not create roles, migrate and doctor say what to run,
   expect(migrated).toMatchObject({ code: 0, stdout: expect.stringContaining(create) });
   const doctor = await runProgram(['doctor', '--requests', '0'], env);
   expect(doctor.stdout).toMatch(new RegExp(`WARN +roles[^]*${create}; then run \`catalog-mirror migrate\``));
-  // The right to create schemas is needed for the first migration only.
+  // The right to create schemas is needed only for the first migration.
   await admin.unsafe('alter database may_not_create owner to postgres');
   expect(await migrateDatabase(url)).toMatchObject({ rolesMissing: ['catalog_reader', 'catalog_watcher'] });
   await admin.unsafe('alter database may_not_create owner to may_not_create');
@@ -204,14 +207,14 @@ test.each([
     PARTNER_API_KEY: 'key',
     PARTNER_SECRET: 'secret',
   };
-  // Before the first migration it is asked, too, whose the roles are.
+  // Before the first migration doctor checks the owner of the roles, too.
   const before = await runProgram(['doctor', '--requests', '0'], env);
   expect(before.stdout).toMatch(/^OK +rights/m);
   expect(await runProgram(['migrate'], env)).toMatchObject({ code: 0, stderr: '' });
   const doctor = await runProgram(['doctor', '--requests', '0'], env);
   expect(doctor.stdout).toContain(`${role} has the privileges the mirror needs`);
   expect(doctor.stdout).toMatch(createRole ? /^OK +roles/m : /^WARN +roles/m);
-  // Whoever made a role is in it, and no member whom anybody is told of.
+  // The creator of a role is a member of it, but is not reported as one.
   const members = (await readRoles(sql)).map((found) => found.members);
   expect(members).toEqual(createRole ? [[], []] : []);
   const leave = await registerInstance(url);
@@ -223,7 +226,7 @@ test.each([
   await admin.unsafe(`drop role ${quoted(role)}`);
 });
 
-test('an upgrade needs no right to create schemas, which are there', async () => {
+test('an upgrade does not need the right to create schemas, which already exist', async () => {
   const { url, sql } = await ownDatabase('revoked', true);
   await migrateDatabase(url);
   await admin`revoke create on database revoked from revoked, public`;
@@ -236,7 +239,7 @@ test('an upgrade needs no right to create schemas, which are there', async () =>
 test.each([
   { how: 'CONNECT was revoked', statement: 'revoke connect on database shut from shut, public', is: '42501' },
   { how: 'it takes no connections', statement: 'alter database shut allow_connections false', is: '55000' },
-])('who is not let into the database is told so: $how', async ({ statement, is }) => {
+])('a user who may not connect to the database is told so: $how', async ({ statement, is }) => {
   const { sql } = await ownDatabase('shut', false);
   await admin.unsafe(statement);
   const error: unknown = await sql`select 1`.catch((e: unknown) => e);
@@ -246,7 +249,7 @@ test.each([
   await admin`drop role shut`;
 });
 
-test('a role that may not create in its database is told what says which right it lacks', async () => {
+test('a role that may not create in its database is told which command names the missing right', async () => {
   const { url, sql } = await ownDatabase('lent', false);
   await admin`alter database lent owner to current_user`;
   try {

@@ -24,15 +24,15 @@ const failing = (migrating: Promise<unknown>): Promise<unknown> =>
     (reason: unknown) => reason,
   );
 
-test('a seller who has inserted a promise and then reads what is kept of it is no victim of an upgrade', async () => {
+test('an open transaction of a seller that has inserted a promise survives an upgrade', async () => {
   const { url, sql } = await databaseOf('empty');
   const folder = versionBefore(await temporaryFolder(onTestFinished), '0068_moment_of_a_query');
   await migrateDatabase(url, { folder });
   await sql.begin(async (seller) => {
-    // It idles while the other connections work.
+    // It is idle while the other connections work.
     await seller`set local idle_in_transaction_session_timeout = 0`;
     await seller`insert into catalog.watchlist (sku, max_age) values ('A', interval '1 hour')`;
-    // Which ends although the seller's transaction does not: it waits for no lock of the watchlist.
+    // It ends although the seller's transaction does not: it waits for no lock on the watchlist.
     await migrateDatabase(url);
     expect(await seller`select sku from catalog.promises`).toEqual([{ sku: 'A' }]);
   });
@@ -43,7 +43,7 @@ const STANDING = [
   [
     'a materialized view',
     'create materialized view public.mine as select note from catalog.watchlist',
-    // Nothing of the mirror's own reads it: Postgres names one of those that do.
+    // Nothing of the mirror's own reads it; otherwise Postgres might name that instead.
     'alter table catalog.watchlist alter column note type varchar',
   ],
   [
@@ -53,7 +53,7 @@ const STANDING = [
   ],
 ] as const;
 
-test('of what a seller has built on what a migration makes anew, it is said what that is and what to do, and nothing is lost', async () => {
+test("a seller's object that depends on what a migration recreates is named with advice, and nothing is lost", async () => {
   const { url, sql } = await databaseOf('migrated');
   for (const [what, theirs, ours] of STANDING) {
     await sql.unsafe(theirs);
@@ -64,13 +64,13 @@ test('of what a seller has built on what a migration makes anew, it is said what
     expect({ what, hint }).toMatchObject({
       hint: expect.stringMatching(/^something of yours.* drop it, start again/) as string,
     });
-    // By its DETAIL or its message.
+    // In its DETAIL or its message.
     expect(`${hint} ${String(cause)}`).toContain('mine');
     await sql.unsafe(`drop ${/^create (materialized view|view|table) /.exec(theirs)?.[1]} public.mine`);
   }
 });
 
-test('an event trigger that says Postgres cannot do it is told as one, and nobody is to drop what is his', async () => {
+test('an event trigger that fails as "not supported" is reported as a trigger, without advice to drop objects', async () => {
   const { url, sql } = await databaseOf('migrated');
   await sql.unsafe(`
     create function public.no_views() returns event_trigger language plpgsql

@@ -12,10 +12,10 @@ function journal(): Journal {
   return JSON.parse(readFileSync(join(MIGRATIONS, 'meta/_journal.json'), 'utf8')) as Journal;
 }
 
-/** How many migrations this version has. */
+/** The number of this version's migrations. */
 export const ALL = journal().entries.length;
 
-/** Makes `folder` that of a later version: the migrations of this one, and after them one of the given statements. */
+/** Makes `folder` that of a later version: this one's migrations, followed by one with the given statements. */
 export function laterVersion(folder: string, statements: string): string {
   const { entries, ...rest } = journal();
   const last = entries.at(-1);
@@ -28,7 +28,7 @@ export function laterVersion(folder: string, statements: string): string {
   return folder;
 }
 
-/** Makes `folder` that of an earlier version: the migrations of this one up to the one before `tag`. */
+/** Makes `folder` that of an earlier version: this one's migrations before `tag`. */
 export function versionBefore(folder: string, tag: string): string {
   const { entries, ...rest } = journal();
   const before = entries.slice(
@@ -42,8 +42,8 @@ export function versionBefore(folder: string, tag: string): string {
 }
 
 /**
- * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and due,
- * waits, a dead daemon's claims and runs, history, a token, a watched SKU.
+ * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and
+ * due, waits, claims and runs of a dead daemon, history, a token, and a watched SKU.
  */
 export async function fillMirror(sql: Sql, world: World): Promise<void> {
   await fillCatalog(sql, world);
@@ -81,7 +81,7 @@ async function fillCatalog(sql: Sql, world: World): Promise<void> {
     from jsonb_to_recordset(${sql.json(
       priced.map(({ sku, sizeType, product }) => ({ sku, sizeType, p: { ...product } })),
     )}) as r(sku text, "sizeType" text, p jsonb)`;
-  // Where a daemon has run that has claimed so much.
+  // As if a daemon had claimed this many.
   await sql`select setval('catalog_internal.claim_numbers', 5)`;
   await sql`
     insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, claim, held_until, deferrals, failures)
@@ -106,20 +106,20 @@ interface Ledger {
 const NONE = { deferrals: 0, failures: 0 };
 const LATER: Ledger = { lane: 6, reason: 'sweep', due: 36_000, ...NONE };
 
-/** What the nth SKU looks like: its state, whether its prices are out of date, and its row in the ledger. */
+/** Returns the nth SKU's state, whether its prices are out of date, and its row in the ledger. */
 function stateAt(n: number, answer: string): { state: string; wrong: boolean; ledger: Ledger } {
   if (answer !== 'record') return { state: 'not_found', wrong: false, ledger: LATER };
   const states: { state: string; wrong: boolean; ledger: Ledger }[] = [
     { state: 'priced', wrong: false, ledger: LATER },
     { state: 'priced', wrong: true, ledger: { lane: 1, reason: 'changed', due: -60, ...NONE } },
     { state: 'pending', wrong: false, ledger: { lane: 3, reason: 'new', due: -600, ...NONE } },
-    // Claimed by a daemon that is no more.
+    // Claimed by a daemon that has died.
     {
       state: 'priced',
       wrong: true,
       ledger: { lane: 1, reason: 'changed', due: -60, claim: 5, held: 600, ...NONE },
     },
-    // Deferred, and failed: its wait is nearly over.
+    // Deferred, and failed: their waits are nearly over.
     {
       state: 'priced',
       wrong: true,
@@ -135,7 +135,7 @@ function stateAt(n: number, answer: string): { state: string; wrong: boolean; le
   return states[n % states.length] ?? { state: 'pending', wrong: false, ledger: LATER };
 }
 
-/** What a daemon stands on: token, runs that nobody ends, pace; and a watched SKU. */
+/** Fills in a daemon's state: token, unfinished runs, and pace; and a watched SKU. */
 async function fillRunning(sql: Sql, world: World): Promise<void> {
   await sql`
     update catalog_internal.sync set snapshot_id = ${world.newestSnapshot()}, snapshot_generated_at = now() - interval '1 hour',
@@ -151,13 +151,13 @@ async function fillRunning(sql: Sql, world: World): Promise<void> {
   await sql`insert into catalog.watchlist (sku, weight, note) select sku, 5, 'mine' from catalog.skus order by sku limit 1`;
 }
 
-/** How many migrations were applied to a database. */
+/** Returns how many migrations were applied to a database. */
 export async function applied(sql: Sql): Promise<number> {
   const [table] = await sql`select to_regclass('catalog_internal.migrations') is not null as there`;
   return table?.['there'] === true ? (await sql`select from catalog_internal.migrations`).length : 0;
 }
 
-/** Every column, function and index, and every row, but for the list of applied migrations. */
+/** Returns every column, function and index, and every row, except for the list of applied migrations. */
 export async function everything(sql: Sql): Promise<Record<string, unknown>> {
   const tables = await sql<{ name: string }[]>`
     select schemaname || '.' || tablename as name from pg_tables

@@ -13,8 +13,8 @@ interface Row {
 }
 
 /**
- * SKUs as the version before left them: state, cohort, whether listed; reason and lane; due in so many minutes,
- * priced ten ago.
+ * SKUs as the previous version left them: state, cohort, whether listed; reason and lane; minutes until due, with
+ * prices ten minutes old.
  */
 const BEFORE = `
   insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at)
@@ -30,7 +30,7 @@ const BEFORE = `
     ('live', 'live', 2, 20), ('gone', 'metadata', 5, 1430), ('new', 'new', 3, -1), ('listed', 'sweep', 6, 1430)
   ) d(sku, reason, lane, due)`;
 
-test('SKUs that no manifest lists get their new turns with the migration, and no other row is written', async ({
+test('the migration reschedules SKUs that no manifest lists, and writes no other row', async ({
   onTestFinished,
 }) => {
   const database = await createDatabase('empty');

@@ -24,7 +24,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 };
 
 describe.concurrent('the command line', () => {
-  test('--help tells of all commands and of one, without any configuration', async ({ expect }) => {
+  test('--help describes all commands or one, without any configuration', async ({ expect }) => {
     const all = await runProgram(['--help']);
     expect(all).toMatchObject({ code: 0, stdout: helpOfAll(COMMANDS), stderr: '' });
     expect(await runProgram([])).toEqual(all);
@@ -43,7 +43,7 @@ describe.concurrent('the command line', () => {
       expect(await runProgram(args)).toMatchObject({ code: 0, stdout: version, stderr: '' });
   });
 
-  test('every wrong option is named at once, with exit 78', async ({ expect }) => {
+  test('all wrong options are named at once, with exit code 78', async ({ expect }) => {
     const { code, stderr, stdout } = await runProgram(['run', '--onse', '--once=yes', '--timeout', 'extra']);
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     for (const wrong of ['--onse', '--once']) expect(stderr).toContain(wrong);
@@ -71,7 +71,7 @@ describe.concurrent('the command line', () => {
     },
   );
 
-  test('every wrong variable is named at once, with exit 78, before anything is touched', async ({
+  test('all wrong variables are named at once, with exit code 78, before anything is touched', async ({
     expect,
   }) => {
     await using stack = await createStack({ database: 'empty', sandbox: { skus: 10 } });
@@ -101,7 +101,7 @@ describe.concurrent('the command line', () => {
     });
   });
 
-  test('sandbox prints where it is and what opens it, and answers there until it is stopped', async ({
+  test('sandbox prints its address and its credentials, and answers until it is stopped', async ({
     expect,
   }) => {
     await using sandbox = startProgram([
@@ -124,7 +124,7 @@ describe.concurrent('the command line', () => {
     expect(await sandbox.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  test('healthcheck tells a living daemon from none, and from something else on its port', async ({
+  test('healthcheck tells a live daemon from none, and from something else on its port', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: { skus: 10 } });
@@ -146,7 +146,7 @@ describe.concurrent('the command line', () => {
 });
 
 describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
-  test('gives up in time with exit 75 and says what is due', async ({ expect }) => {
+  test('gives up in time with exit code 75 and says what is due', async ({ expect }) => {
     await using stack = await createStack({
       backend,
       sandbox: { skus: 40, liveShare: 0 },
@@ -171,7 +171,7 @@ describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
 });
 
 describe.concurrent('commands beside a daemon', () => {
-  test('migrate makes the tables, and is harmless a second time', async ({ expect }) => {
+  test('migrate creates the tables, and is harmless a second time', async ({ expect }) => {
     await using stack = await createStack({ database: 'empty' });
     const ran = async () => {
       const { code, stdout } = await runProgram(['migrate'], { DATABASE_URL: stack.databaseUrl });
@@ -224,7 +224,7 @@ describe.concurrent('commands beside a daemon', () => {
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  test('plan tells what requests buy for a catalog of any size, and takes the mirror’s own where none is given', async ({
+  test('plan estimates a catalog of any size, and uses the mirror’s own figures if none are given', async ({
     expect,
   }) => {
     const told = await runProgram(['plan', '--skus', '500000', '--live-share', '0.05', '--requests', '118']);

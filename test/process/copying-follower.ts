@@ -1,8 +1,8 @@
 import { followInto } from '../../src/client/follow.ts';
 
 /*
- * A seller's program of its own: writes every change into a table beside the mirror, in the transaction that keeps
- * its position. It is killed and started again by follower-kill.e2e.test.ts.
+ * A seller's program: it writes every change into a table beside the mirror, in the transaction that stores its
+ * position. follower-kill.e2e.test.ts kills and restarts it.
  */
 
 await followInto({

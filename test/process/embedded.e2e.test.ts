@@ -14,10 +14,10 @@ import {
 import { PRODUCTION } from '../support/production.ts';
 import { createStack } from '../support/stack.ts';
 
-/** As most would run it: without any privilege, where the tests can have that. */
+/** As most people run it: without any privilege, if the tests can arrange that. */
 const nobody = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** A folder of the test's own that the unprivileged user may write to. */
+/** Creates a folder for the test that the unprivileged user may write to. */
 async function workplace({ onTestFinished }: TestContext): Promise<string> {
   const folder = join(await temporaryFolder(onTestFinished), 'work');
   await mkdir(folder);
@@ -33,7 +33,7 @@ async function nothingRuns(dataDir: string): Promise<void> {
   });
 }
 
-/** Waits until the demo has said where to look. */
+/** Waits until the demo has printed its addresses. */
 async function isOpen(demo: Program): Promise<void> {
   await eventually(() => demo.stdout.some((line) => line.startsWith('  page ')), { what: 'the demo' });
 }
@@ -48,22 +48,22 @@ describe.concurrent('demo', () => {
       const { expect } = context;
       const folder = await workplace(context);
       const args = ['demo', '--once', '--skus', '300'];
-      // Whether it ends is asked here, not how soon on a machine that does much else.
+      // This tests whether it ends, not how soon on a busy machine.
       const ran = await runProgram(args, env, { cwd: folder, timeoutMs: 150_000, ...nobody });
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
-      // The market moves before the manifest comes, too: a SKU may be gone by then.
+      // The market also moves before the manifest comes: a SKU may be gone by then.
       const [, skus] =
         /^ +\d+s {2}\w+: (\d+) SKUs, \d+ due, [\d,]+ price changes? recorded/m.exec(ran.stdout) ?? [];
       expect(Number(skus)).toBeGreaterThan(290);
-      // What is gone when it ends is not offered.
+      // Addresses that no longer exist when it ends are not printed.
       expect(ran.stdout).not.toMatch(/http:|postgres:/);
       await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));
     });
   }
 
-  test('killed with -9 leaves no Postgres', async (context) => {
+  test('leaves no Postgres when killed with -9', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
     await isOpen(demo);
@@ -73,7 +73,7 @@ describe.concurrent('demo', () => {
     await nothingRuns(dataDir);
   });
 
-  test('ends with exit 0 at Ctrl-C', async (context) => {
+  test('exits 0 at Ctrl-C', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
     await isOpen(demo);
@@ -81,12 +81,12 @@ describe.concurrent('demo', () => {
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 
-  test('ends with exit 0, and no words of initdb, at a Ctrl-C while that makes its Postgres', async (context) => {
+  test('exits 0, without output of initdb, at a Ctrl-C while initdb runs', async (context) => {
     const dataDir = join(await workplace(context), 'demo', 'postgres');
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: join(dataDir, '../..') }, nobody);
     const initdb = await eventually(
       async () => {
-        // Then it has a helper that makes the tables.
+        // By then initdb has a helper that creates the tables.
         await stat(join(dataDir, 'base', '1', 'PG_VERSION'));
         const pids = await clusterProcesses(await realpath(dataDir));
         if (pids.length < 2) throw new Error('it has not begun');
@@ -94,7 +94,7 @@ describe.concurrent('demo', () => {
       },
       { what: 'initdb', every: 10 },
     );
-    // A terminal tells all of them.
+    // A terminal signals all of them.
     const ended = demo.end('SIGINT');
     for (const pid of initdb)
       try {
@@ -107,18 +107,18 @@ describe.concurrent('demo', () => {
     await nothingRuns(dataDir);
   });
 
-  test('says at a Ctrl-C that reaches it twice, as it does under npm, what it has kept', async (context) => {
+  test('says what it has kept at a Ctrl-C that reaches it twice, as under npm', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
     await isOpen(demo);
-    // Two that differ: of two equal ones the system may deliver one.
+    // Two different signals: of two equal ones the system may deliver only one.
     demo.signal('SIGINT');
     expectStopped(await demo.end('SIGTERM'), context.expect);
     context.expect(demo.stdout.join('\n')).toContain('stopped; the mirror is kept in');
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 
-  test('is found by the commands beside it, shares its machine with another one, and leaves its mirror to be looked at', async (context) => {
+  test('is found by commands beside it, runs beside another demo, and leaves its mirror for inspection', async (context) => {
     const { expect } = context;
     const folder = await workplace(context);
     const env = { DATA_DIR: folder };
@@ -133,7 +133,8 @@ describe.concurrent('demo', () => {
     );
     const status = await runProgram(['status'], env, nobody);
     expect(status.stdout.split('\n')[0]).toContain(`(${which}`);
-    // As the demo is told, whatever the settings of whoever asks: 190 a minute, of which 187 are sent (sendsPerWindow).
+    // The demo's own settings, whatever those of the command are: 190 a minute, of which 187 are sent
+    // (sendsPerWindow).
     expect(status.stdout).toMatch(/^ +used .*\/187 of the share$/m);
     const refreshed = await runProgram(['refresh', 'DD1391-100', 'UNHEARD-OF'], env, nobody);
     expect(refreshed).toMatchObject({
@@ -159,7 +160,7 @@ describe.concurrent('demo', () => {
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 
-  test('that a closed terminal ends leaves no Postgres', async (context) => {
+  test('leaves no Postgres when its terminal is closed', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
     await isOpen(demo);
@@ -169,7 +170,7 @@ describe.concurrent('demo', () => {
 });
 
 describe.concurrent('a daemon with an embedded Postgres', () => {
-  test('is found by status and refresh beside it; they start the Postgres themselves when it is gone', async (context) => {
+  test('is found by status and refresh beside it, which start the Postgres themselves once it has stopped', async (context) => {
     const { expect } = context;
     const folder = await workplace(context);
     await using stack = await createStack({ sandbox: { skus: 40, liveShare: 0, ghostShare: 0, seed: 95 } });
@@ -183,7 +184,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const beside = { DATA_DIR: folder };
     const shown = async () =>
       JSON.parse((await runProgram(['status', '--json'], beside, nobody)).stdout) as object;
-    // The last call may be under way still, and counts are those of some moments ago.
+    // The last call may still be in flight, and the counts are some moments old.
     await eventually(
       async () =>
         expect(await shown()).toMatchObject({
@@ -209,7 +210,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     await nothingRuns(join(folder, 'postgres'));
   });
 
-  test('killed with -9 and started again goes on where it was', async (context) => {
+  test('continues where it was when killed with -9 and restarted', async (context) => {
     const { expect } = context;
     const folder = await workplace(context);
     await using stack = await createStack({ sandbox: { skus: 40, liveShare: 0, ghostShare: 0, seed: 96 } });
@@ -227,7 +228,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
   });
 
   test.skipIf(nobody.uid === undefined)(
-    'in a folder that may not be read is said to be that',
+    'names a data folder that cannot be read as the cause',
     async (context) => {
       const folder = await temporaryFolder(context.onTestFinished);
       const dataDir = join(folder, 'postgres');

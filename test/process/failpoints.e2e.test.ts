@@ -7,7 +7,7 @@ import { createStack, type Stack } from '../support/stack.ts';
 
 const SANDBOX = { skus: 300, liveShare: 0.05 };
 
-/** One point of each job, where it ends twice: a job that killed its process before is not given up. */
+/** One point of each job at which it ends twice: a job that killed its process before is not given up. */
 const TWICE: ReadonlySet<Failpoint> = new Set([
   'manifest.staged',
   'delta.reported',
@@ -15,14 +15,14 @@ const TWICE: ReadonlySet<Failpoint> = new Set([
   'task.worked',
 ]);
 
-/** Runs the daemon until it ends itself at the point, which it must. */
+/** Runs the daemon until it kills itself at the point, which it must. */
 async function endsAt(stack: Stack, point: Failpoint, nth = 1): Promise<void> {
   await using daemon = startProgram(['run'], stack.env, { failpoint: [point, nth] });
   expect(await daemon.exited).toEqual({ code: null, signal: 'SIGKILL' });
   await expectCursorNotAhead(stack.sql, stack.sandbox.world);
 }
 
-/** What brings a running mirror to the point: a new manifest, a change reported, or a refusal. */
+/** Brings a running mirror to the point: by a new manifest, a reported change, or a refusal. */
 async function provoke(stack: Stack, point: Failpoint, round: number): Promise<void> {
   moveMarket(stack.sandbox.world, round);
   if (point.startsWith('manifest'))
@@ -32,7 +32,7 @@ async function provoke(stack: Stack, point: Failpoint, round: number): Promise<v
 
 async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
   await stack.once();
-  // Before all are asked about anew: a mark that was lost is a price that stays wrong.
+  // Before everything is asked for again, because a lost mark would leave a wrong price.
   await expectCursorNotAhead(stack.sql, stack.sandbox.world);
   await stack.everythingDue();
   await stack.once();
@@ -42,13 +42,13 @@ async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
 
 describe.concurrent('a process that ends', () => {
   test.each(FAILPOINTS)(
-    'at %s, in a fill and in a running mirror, loses nothing and doubles nothing',
+    'at %s, in a fill and in a running mirror, loses nothing and does nothing twice',
     async (point) => {
       await using stack = await createStack({
         sandbox: { ...SANDBOX, seed: 900 + FAILPOINTS.indexOf(point) },
         env: { DELTA_INTERVAL: '1s' },
       });
-      // Before the first baseline, where the point lies in a fill.
+      // Before the first baseline, for the points that lie in a fill.
       if (point === 'pace.silenced') stack.sandbox.faults.add({ route: 'manifest', status: 403, times: 1 });
       if (!point.startsWith('delta')) await endsAt(stack, point);
       await stack.once();
@@ -61,7 +61,7 @@ describe.concurrent('a process that ends', () => {
   );
 
   test.each(['bulk.written', 'bulk.claimed', 'pace.logged'] as const)(
-    'at %s for the third time, with calls under way beside it, leaves no claim that holds up the next',
+    'at %s for the third time, with calls in flight, leaves no claim that blocks the next process',
     async (point) => {
       await using stack = await createStack({
         sandbox: { ...SANDBOX, seed: 950, latencyMs: 30 },

@@ -4,15 +4,15 @@ import { codeBlocks } from '../docs/markdown.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
-/** As a newcomer has it: from `npm run demo` to the first row of the first query of the README. */
+/** As for a newcomer: from the start of the demo to the first row of the README's first query. */
 const AIM_MS = 10_000;
 /**
- * The same on a slower machine, or one with other work: so many starts of the program that does nothing but say its
- * help. Usually about seven.
+ * The limit on a slower or busier machine: this many starts of the program that only prints its help. Usually
+ * about seven.
  */
 const AIM_STARTS = 12;
 
-/** Milliseconds, the second of three. */
+/** Returns the median of three starts, in milliseconds. */
 async function start(): Promise<number> {
   const times: number[] = [];
   for (let turn = 0; turn < 3; turn += 1) {
@@ -23,7 +23,7 @@ async function start(): Promise<number> {
   return times.toSorted((a, b) => a - b)[1] ?? 0;
 }
 
-test('the first query of the README has its answer within ten seconds of the start of the demo', async () => {
+test('the first query of the README returns a row within ten seconds of the start of the demo', async () => {
   const [query] = codeBlocks('sql').filter(({ page }) => page === 'README.md');
   const before = await start();
   const startedAt = performance.now();

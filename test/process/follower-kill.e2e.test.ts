@@ -13,20 +13,20 @@ import { createStack } from '../support/stack.ts';
 import { expectTrueAtTheEnd } from './recovery.ts';
 
 /*
- * The daemon and two followers, each killed by SIGKILL at random moments while the others go on: `catalog-mirror
- * follow`, whose lines come at least once, and a seller's program with `followInto`, to which each change comes
- * exactly once.
+ * The daemon and two followers, each killed by SIGKILL at random moments while the others continue:
+ * `catalog-mirror follow`, whose lines come at least once, and a seller's program with `followInto`, which gets
+ * each change exactly once.
  */
 
 const KILLS = runs(20);
 const SKUS = 400;
-/** The moments of a kill, in milliseconds after the one before it. */
+/** The longest time between two kills, in milliseconds. */
 const LATEST_MS = 800;
 const COPYING = fileURLToPath(new URL('copying-follower.ts', import.meta.url));
 
 /**
- * What the market does between two kills, without end, and the catalog reports: moves, SKUs that go, come, cross. Who
- * has crossed moves no more: of a live price nobody tells.
+ * Changes the market between two kills in ways that the catalog reports: moves, and SKUs that go, come or cross.
+ * SKUs that crossed move no more, since nothing reports a live price.
  */
 function stir(world: World, crossed: Set<string>, random: () => number, round: number): void {
   const listed = [...world.truth().values()].filter(
@@ -49,7 +49,7 @@ function stir(world: World, crossed: Set<string>, random: () => number, round: n
   world.buildSnapshot();
 }
 
-/** A line of a process that was killed may be cut off. */
+/** Leaves out lines that a killed process cut off. */
 const parsed = (lines: readonly string[]): ChangeRow[] =>
   lines.flatMap((line) => {
     try {
@@ -60,7 +60,7 @@ const parsed = (lines: readonly string[]): ChangeRow[] =>
     }
   });
 
-/** Without what came again: every position once, in order. */
+/** Leaves out repetitions: every position once, in order. */
 function fresh(lines: readonly ChangeRow[]): ChangeRow[] {
   let last = 0;
   return lines.filter(({ position }) => Number(position) > last && ((last = Number(position)), true));
@@ -79,7 +79,7 @@ async function expectWhole(
 }
 
 test(
-  `the daemon and its followers, killed ${KILLS} times: every copy is the mirror`,
+  `the daemon and its followers, killed ${KILLS} times: every copy equals the mirror`,
   { timeout: 120_000 + KILLS * 4000 },
   async () => {
     const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
@@ -110,7 +110,7 @@ test(
       const name = names[Math.floor(random() * names.length)] ?? '';
       const program = running.get(name);
       const ended = await program?.end('SIGKILL');
-      // It was alive until then: none of them ends because of another.
+      // It was alive until then: none of them ends because another does.
       expect(ended, `${name}: ${program?.stderr.join('\n')}`).toMatchObject({
         code: null,
         signal: 'SIGKILL',
@@ -143,7 +143,7 @@ test(
     >`select change, is_copy from shop.changes order by id`;
     const copied = rows.filter((row) => row.is_copy).map(({ change }) => change);
     const changes = rows.filter((row) => !row.is_copy).map(({ change }) => change);
-    // Exactly once: not one position twice, none left out.
+    // Exactly once: no position twice, and none missing.
     expect(changes.map(({ position }) => position)).toEqual(
       all.map(({ position }) => position).slice(all.length - changes.length),
     );

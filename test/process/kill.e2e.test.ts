@@ -9,10 +9,10 @@ import { backends, createStack, type Stack } from '../support/stack.ts';
 import { expectTrueAtTheEnd } from './recovery.ts';
 
 const SANDBOX = { skus: 600, liveShare: 0.05, latencyMs: 15 };
-/** The moments of a kill, in milliseconds after the daemon says that it has started. */
+/** The longest time to a kill, in milliseconds after the daemon logs that it has started. */
 const LATEST_MS = 700;
 
-/** What the daemon is in the middle of: how SQL shows it, and the slowness of the partner that makes it last. */
+/** What the daemon is doing: the condition in SQL that shows it, and the slow route that makes it last. */
 const POINTS: Record<string, { slow: Route; there: string }> = {
   'a manifest is downloaded': {
     slow: 'file',
@@ -41,7 +41,7 @@ async function killed(stack: Stack, moment: () => Promise<unknown>): Promise<voi
 }
 
 describe.concurrent.each(backends())('kill -9, queues in %s,', (backend) => {
-  test('at random moments of a fill, of deltas and of re-baselines loses nothing and doubles nothing', async () => {
+  test('at random moments of a fill, of deltas and of re-baselines loses nothing and does nothing twice', async () => {
     const seed = randomInt(2 ** 31);
     console.log(`seed ${seed}`);
     const random = randomFrom(seed);
@@ -77,7 +77,7 @@ describe.concurrent('kill -9', () => {
     const { sql, sandbox } = stack;
     const killAt = async (point: string) => {
       const { slow, there } = POINTS[point] ?? { slow: '*' as never, there: '' };
-      // Longer than it takes to see it on a busy machine; who is killed is not waited for.
+      // Longer than it takes to notice on a busy machine. The killed process is not waited for.
       sandbox.faults.add({ route: slow, delayMs: 3000, times: Infinity });
       await killed(stack, () => eventually(() => holds(sql, there), { what: point }));
       sandbox.faults.clear();

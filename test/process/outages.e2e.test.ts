@@ -10,7 +10,7 @@ import { backends, createStack } from '../support/stack.ts';
 const redisUrl = inject('redisUrl');
 
 describe.concurrent.each(backends())('with queues in %s,', (backend) => {
-  test('a daemon whose Postgres connections are all cut, again and again, goes on and loses nothing', async ({
+  test('a daemon whose Postgres connections are all cut repeatedly continues and loses nothing', async ({
     expect,
   }) => {
     await using stack = await createStack({
@@ -20,7 +20,7 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
     });
     const { world } = stack.sandbox;
     const sql = connect(stack.databaseUrl, { max: 1, name: 'test' });
-    // After a cut it may take a moment until anybody is there again.
+    // After a cut it may take a moment until anybody is connected again.
     const cutOthers = () =>
       eventually(
         async () => {
@@ -33,8 +33,8 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       );
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
-    // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses
-    // as much. And a task that met a cut connection is tried again after a minute.
+    // A claim whose own statement was cut is known to nobody: it would end only with its lease, which is longer than
+    // any request. And a task that met a cut connection is retried only after a minute.
     const meanwhile = async (condition: string) => {
       await sql`update catalog_internal.tasks set next_at = now() where failures > 0 and next_at > now()`;
       await sql`
@@ -54,7 +54,7 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
     for (const { sku } of listed.slice(0, 20)) world.withdraw(sku);
     const applied = `(select snapshot_id = '${world.buildSnapshot()}' from catalog_internal.sync) and ${FILLED}`;
     await cutOthers();
-    // What failed in the cut is tried again after a minute, or when its task's lease is over.
+    // What failed in the cut would be retried after a minute, or when its task's lease ends.
     await sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'delta'`;
     await eventually(async () => (await filled()) && (await holds(sql, applied)), { what: 'the delta' });
     await expectMirrorIsTrue(sql, world);
@@ -67,7 +67,7 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
 
 const withRedis = redisUrl === null ? describe.skip : describe.concurrent;
 withRedis('a Redis', () => {
-  test('that forgets everything gets its schedules back within half a minute, without a restart', async ({
+  test('that loses everything gets its schedules back within half a minute, without a restart', async ({
     expect,
   }) => {
     await using stack = await createStack({
@@ -77,7 +77,7 @@ withRedis('a Redis', () => {
     });
     await using daemon = startProgram(['run'], stack.env);
     await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
-    // As FLUSHALL does, for our prefix alone: others share this Redis.
+    // Like FLUSHALL, but only for our prefix: others share this Redis.
     const redis = new Redis(redisUrl ?? '');
     const keys = await redis.keys(`${stack.env['QUEUE_PREFIX']}:*`);
     expect(keys.length).toBeGreaterThan(5);
@@ -93,7 +93,7 @@ withRedis('a Redis', () => {
     expectStopped(await daemon.end('SIGTERM'), expect);
   });
 
-  test('that is away at the start is waited for without haste, and the daemon says so until it is back', async ({
+  test('that is down at the start is retried without haste, and the daemon reports it until it is back', async ({
     expect,
   }) => {
     await using gate = await gateTo(redisUrl ?? '');
@@ -126,7 +126,7 @@ withRedis('a Redis', () => {
     expect(daemon.stderr).toEqual([]);
   });
 
-  test('that never comes does not keep a daemon from stopping', async ({ expect }) => {
+  test('that never answers does not keep a daemon from stopping', async ({ expect }) => {
     await using gate = await gateTo(redisUrl ?? '');
     await using stack = await createStack({ backend: 'redis', sandbox: { skus: 60 } });
     await using daemon = startProgram(['run'], { ...stack.env, REDIS_URL: through(redisUrl ?? '', gate) });
@@ -142,7 +142,7 @@ withRedis('a Redis', () => {
 });
 
 describe.concurrent('a Postgres', () => {
-  test('that drops a daemon while it writes an answer: the SKUs are asked about again at once, not after their lease', async ({
+  test('that drops a daemon while it writes an answer has the SKUs asked for again at once, not after their lease', async ({
     expect,
   }) => {
     await using stack = await createStack({
@@ -155,7 +155,7 @@ describe.concurrent('a Postgres', () => {
     await eventually(() => sandbox.counts('bulk') > 0, { what: 'a call' });
     await sql.begin(async (tx) => {
       await tx`lock table catalog.prices in access exclusive mode`;
-      // Copies of one template have the same tables' oids: those of other tests wait for locks of theirs.
+      // Copies of one template share their tables' oids, so locks of other tests' databases must be left out.
       const waiters = `
         from pg_locks where relation = 'catalog.prices'::regclass and not granted
         and database = (select oid from pg_database where datname = current_database())`;
@@ -171,7 +171,7 @@ describe.concurrent('a Postgres', () => {
     expectStopped(await daemon.end('SIGTERM'), expect);
   });
 
-  test('that is away at the start is waited for', async ({ expect }) => {
+  test('that is down at the start is waited for', async ({ expect }) => {
     await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 84 } });
     await using gate = await gateTo(stack.databaseUrl);
     await using daemon = startProgram(['run'], {
@@ -182,7 +182,7 @@ describe.concurrent('a Postgres', () => {
     expect(await daemon.until('database.waiting')).toMatchObject({ level: 'warn' });
     gate.open();
     await daemon.until('database.answers');
-    // At once, and not again for twenty seconds.
+    // Logged at once, and not again for twenty seconds.
     const [first = 0, ...later] = daemon
       .logged('database.waiting')
       .map(({ waitedSeconds }) => Number(waitedSeconds));
@@ -193,7 +193,7 @@ describe.concurrent('a Postgres', () => {
     expectStopped(await daemon.end('SIGTERM'), expect);
   });
 
-  test('that stays away ends a command with a clear word and a code that is not zero', async ({ expect }) => {
+  test('that stays down ends a command with a clear message and a non-zero code', async ({ expect }) => {
     const ran = await runProgram(['status'], { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
     expect(ran.code).toBe(2);
     const remedy = 'check that it runs and that DATABASE_URL reaches it';
@@ -203,7 +203,7 @@ describe.concurrent('a Postgres', () => {
     );
   });
 
-  test('that does not have the database is not one that does not answer', async ({ expect }) => {
+  test('that lacks the database is not reported as one that does not answer', async ({ expect }) => {
     await using stack = await createStack();
     const url = new URL(stack.databaseUrl);
     url.pathname = '/no_such_database';
@@ -219,7 +219,7 @@ describe.concurrent('a Postgres', () => {
     }
   });
 
-  test('that refuses the password ends the daemon at once, with a clear word and without the password', async ({
+  test('that rejects the password ends the daemon at once, with a clear message that does not contain it', async ({
     expect,
   }) => {
     await using stack = await createStack();

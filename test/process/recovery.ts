@@ -5,14 +5,14 @@ import { runProgram } from '../support/process.ts';
 import type { Stack } from '../support/stack.ts';
 
 /**
- * A run that nobody kills finds all that is marked; after some time and another one every table is true, and history and
- * feed are whole.
+ * Checks that an undisturbed run finds everything that is marked, and that after some time and another run every
+ * table is true, and history and feed are complete.
  */
 export async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
   await runOnce(stack);
-  // Before all are asked about anew: a mark that was lost is a price that stays wrong.
+  // Before everything is asked for again, because a lost mark would leave a wrong price.
   await expectCursorNotAhead(stack.sql, stack.sandbox.world);
-  // Live prices and metadata are nobody's to report: what time brings is brought here.
+  // Nothing reports live prices and metadata: this does what passing time would do.
   await stack.everythingDue();
   await runOnce(stack);
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
@@ -25,7 +25,7 @@ async function runOnce({ env }: Stack): Promise<void> {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
 }
 
-/** Who has read nothing but the feed, from the database's first day on, has the mirror. */
+/** Checks that a copy built from nothing but the feed, from the database's first day on, equals the mirror. */
 async function expectFeedIsWhole({ sql }: Stack): Promise<void> {
   const copy = new MirrorCopy();
   for (let position = '0'; ;) {

@@ -7,7 +7,7 @@ import { backends, createStack } from '../support/stack.ts';
 const CLAIMED = 'exists (select from catalog_internal.due where claim is not null)';
 
 describe.concurrent.each(backends())('two daemons on one database, queues in %s,', (backend) => {
-  test('share the work and the budget, and no SKU is asked twice', async ({ expect }) => {
+  test('share the work and the budget, and ask for no SKU twice', async ({ expect }) => {
     await using stack = await createStack({
       backend,
       sandbox: { skus: 1500, liveShare: 0, ghostShare: 0, seed: 51, rateLimit: 40, rateWindowMs: 4000 },
@@ -27,7 +27,7 @@ describe.concurrent.each(backends())('two daemons on one database, queues in %s,
 });
 
 describe.concurrent('a daemon that is frozen', () => {
-  test('for longer than its lease cannot write its old answer over a newer one', async ({ expect }) => {
+  test('for longer than its lease cannot overwrite a newer answer with its old one', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 52 } });
     const { sql, sandbox } = stack;
     await using frozen = startProgram(['run'], stack.env);
@@ -36,7 +36,7 @@ describe.concurrent('a daemon that is frozen', () => {
     const sku = row?.sku ?? '';
     const size = Object.keys(row?.sizeMap ?? {})[0] ?? '';
 
-    // Its answer lies in its socket while it is frozen: older than what the other daemon will hear.
+    // Its answer waits in its socket while it is frozen, and is older than what the other daemon will get.
     sandbox.world.setPrice(sku, size, 111_111);
     sandbox.faults.add({ route: 'bulk', delayMs: 700 });
     const bulks = sandbox.counts('bulk');
@@ -59,7 +59,7 @@ describe.concurrent('a daemon that is frozen', () => {
     expect(moves).toMatchObject([{ new_price: 222_222 }]);
   });
 
-  test('in the middle of a transaction does not hold up the others for long', async ({ expect }) => {
+  test('in the middle of a transaction does not block the others for long', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 53 } });
     const { sql, sandbox } = stack;
     await using frozen = startProgram(['run'], stack.env);
@@ -80,7 +80,7 @@ describe.concurrent('a daemon that is frozen', () => {
 
     const asked = frozen.logged('partner.request').length;
     frozen.signal('SIGCONT');
-    // Its delta fails, or it was frozen in a transaction beside and goes on with its work.
+    // Its delta fails, or it was frozen in another transaction and continues its work.
     const returned = () =>
       frozen.logged('delta.failed').length + frozen.stderr.length > 0 ||
       frozen.logged('partner.request').length > asked;
@@ -106,7 +106,7 @@ describe.concurrent('what a dead daemon held', () => {
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   });
 
-  test('is not free while another daemon lives, for it might be that one’s', async ({ expect }) => {
+  test('is not free while another daemon lives, because it might belong to that one', async ({ expect }) => {
     await using stack = await createStack({
       sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 55 },
       env: { PARTNER_TIMEOUT: '10m' },

@@ -6,7 +6,7 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { expectStopped, FILLED, holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
-/** A stop in one phase of work: how it is brought about, and how one sees that it is there. */
+/** A phase of work in which to stop: how to cause it, and how to see that it is reached. */
 interface Phase {
   readonly fault?: Fault;
   readonly env?: Record<string, string>;
@@ -16,7 +16,7 @@ interface Phase {
 const hit = (route: string) => (stack: Stack) =>
   Promise.resolve(stack.sandbox.requests.some((request) => request.route === route));
 
-/** Far beyond what a stop may take, so that no timeout of the daemon's own comes to its help. */
+/** Far longer than a stop may take, so that no timeout of the daemon itself helps it. */
 const PATIENT = { PARTNER_TIMEOUT: '5m', PARTNER_DOWNLOAD_TIMEOUT: '5m' };
 
 const PHASES: Record<string, Phase> = {
@@ -47,7 +47,7 @@ const PHASES: Record<string, Phase> = {
 describe.concurrent('a stop', () => {
   describe.each(backends())('by SIGTERM, queues in %s,', (backend) => {
     for (const [name, { fault, env, reached }] of Object.entries(PHASES)) {
-      test(`${name}: exit 0 in time, no lease left behind, nothing lost`, async ({ expect }) => {
+      test(`${name}: exits 0 in time, leaves no lease, and loses nothing`, async ({ expect }) => {
         await using stack = await createStack({
           backend,
           sandbox: { skus: 300, seed: 31 },
@@ -81,7 +81,7 @@ describe.concurrent('a stop', () => {
     expect(daemon.stderr).toEqual([]);
   });
 
-  test('by two signals within a second is that by one', async ({ expect }) => {
+  test('by two signals within a second is the same as by one', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 100 } });
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
@@ -90,7 +90,7 @@ describe.concurrent('a stop', () => {
     expect(daemon.logged('app.stopped')).toMatchObject([{ code: 0 }]);
   });
 
-  test('of `run --once` says by its code that it is not done', async ({ expect }) => {
+  test('of `run --once` exits 1, because it is not done', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 100 }, env: PATIENT });
     stack.sandbox.faults.add({ route: 'bulk', hang: true, times: Infinity });
     await using once = startProgram(['run', '--once'], stack.env);
@@ -99,11 +99,11 @@ describe.concurrent('a stop', () => {
     expect(once.logged('app.stopping')).toMatchObject([{ signal: 'SIGTERM' }]);
   });
 
-  test('of one that has caught up, and only maintains its tables, is no failure', async ({ expect }) => {
+  test('of one that has caught up and only maintains its tables exits 0', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 20 } });
     const released = Promise.withResolvers<void>();
     const locked = Promise.withResolvers<void>();
-    // Maintenance alone writes this table, and waits for this transaction.
+    // Only maintenance writes this table, and waits for this transaction.
     const holding = stack.sql.begin(async (tx) => {
       await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx`lock table catalog_internal.quarantine in exclusive mode`;
@@ -125,7 +125,7 @@ describe.concurrent('a stop', () => {
     await using daemon = startProgram(['run'], { ...stack.env, DATABASE_URL: url });
     await eventually(() => deaf.connections > 0, { what: 'a connection attempt' });
     expectStopped(await daemon.end('SIGTERM'), expect);
-    // A stop while it starts is told as any other.
+    // A stop during the start is logged like any other.
     expect(daemon.logged('app.stopping')).toMatchObject([{ signal: 'SIGTERM' }]);
     expect(daemon.logged('app.stopped')).toMatchObject([{ code: 0 }]);
   });

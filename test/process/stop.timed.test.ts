@@ -8,7 +8,7 @@ import { backends, createStack } from '../support/stack.ts';
 const HANGING: readonly Route[] = ['bulk', 'delta', 'file'];
 
 describe.concurrent.each(backends())(
-  'a stop by SIGTERM, queues in %s, is over in the time that process managers grant',
+  'a stop by SIGTERM, queues in %s, completes in the time that process managers grant',
   (backend) => {
     test('with nothing to do', async ({ expect }) => {
       await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 31 } });
@@ -32,7 +32,7 @@ describe.concurrent.each(backends())(
 );
 
 test.skipIf(inject('redisUrl') === null)(
-  'a stop is over in time although its Redis never comes',
+  'a stop completes in time although its Redis never answers',
   async ({ expect }) => {
     await using gate = await gateTo(inject('redisUrl') ?? '');
     await using stack = await createStack({ backend: 'redis', sandbox: { skus: 60 } });

@@ -5,7 +5,7 @@ import { startReceiver } from '../support/otlp-receiver.ts';
 import { expectStopped, FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
-/** Prints whatever of OpenTelemetry is asked for, and by which package, to stderr. */
+/** Prints to stderr each OpenTelemetry package that is loaded, and which package loads it. */
 const SPY = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   const packageOf = (url) => /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url ?? '')?.[1] ?? 'catalog-mirror';
@@ -23,16 +23,19 @@ const SPY = `data:text/javascript,${encodeURIComponent(`
 const loadedIn = (stderr: string) =>
   new Set(stderr.split('\n').flatMap((line) => /^LOADED (.*)$/.exec(line)?.[1] ?? []));
 
-describe('what a daemon loads of OpenTelemetry', () => {
-  test.each(backends())('without an endpoint: nothing of its own, queues in %s', async (backend) => {
-    await using stack = await createStack({ backend, sandbox: { skus: 20 } });
-    const ran = await runProgram(['run', '--once'], stack.env, { preload: SPY });
-    expect(ran.code).toBe(0);
-    // The interface alone, which prom-client asks for with or without traces.
-    expect([...loadedIn(ran.stderr)]).toEqual(['@opentelemetry/api BY prom-client']);
-  });
+describe('a daemon', () => {
+  test.each(backends())(
+    'loads no OpenTelemetry of its own without an endpoint, queues in %s',
+    async (backend) => {
+      await using stack = await createStack({ backend, sandbox: { skus: 20 } });
+      const ran = await runProgram(['run', '--once'], stack.env, { preload: SPY });
+      expect(ran.code).toBe(0);
+      // Only the interface, which prom-client loads with or without traces.
+      expect([...loadedIn(ran.stderr)]).toEqual(['@opentelemetry/api BY prom-client']);
+    },
+  );
 
-  test('with one: the SDK, and the encoding that is asked for', async () => {
+  test('loads the SDK and the requested encoding with an endpoint', async () => {
     await using receiver = await startReceiver();
     await using stack = await createStack({ sandbox: { skus: 20 } });
     const env = {
@@ -51,7 +54,7 @@ describe('what a daemon loads of OpenTelemetry', () => {
   });
 });
 
-/** Lines on the sending of spans, at their own level. */
+/** Returns the warnings about sending spans. */
 const alarms = (program: Program) =>
   [...program.logged('traces.failed'), ...program.logged('library.noise')].filter(
     ({ level }) => level === 'warn',
@@ -70,39 +73,42 @@ describe('a collector that', () => {
     ['hangs', 'traces.failed', 'Request timed out'],
     ['refuses', 'traces.failed', 'Unauthorized'],
     ['garbage', 'library.noise', null],
-  ] as const)('%s holds up nothing: one line, and a stop in time', async (manner, event, message) => {
-    await using receiver = await startReceiver(manner);
-    await using stack = await createStack({ sandbox: { skus: 200, seed: 2202 } });
-    await using daemon = startProgram(['run'], {
-      ...stack.env,
-      ...env,
-      // On a busy machine an answer, too, may take as long as one that hangs is waited for.
-      ...(manner === 'hangs' ? {} : { OTEL_EXPORTER_OTLP_TIMEOUT: '10000' }),
-      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
-    });
-    await eventually(() => holds(stack.sql, FILLED), { what: 'a fill' });
-    const line = await daemon.until(event);
-    if (message !== null)
-      expect(line).toMatchObject({
-        level: 'warn',
-        err: { message },
-        lostSpans: expect.any(Number) as unknown,
+  ] as const)(
+    '%s blocks nothing: there is one warning, and the stop is in time',
+    async (manner, event, message) => {
+      await using receiver = await startReceiver(manner);
+      await using stack = await createStack({ sandbox: { skus: 200, seed: 2202 } });
+      await using daemon = startProgram(['run'], {
+        ...stack.env,
+        ...env,
+        // On a busy machine even an answer may take as long as the short timeout.
+        ...(manner === 'hangs' ? {} : { OTEL_EXPORTER_OTLP_TIMEOUT: '10000' }),
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       });
-    // More of the same is told at debug alone.
-    await eventually(() => expect(daemon.logged(event).length).toBeGreaterThan(3));
-    expect(alarms(daemon)).toHaveLength(1);
-    expectStopped(await daemon.end('SIGTERM'));
-    expect(daemon.stdout.join('\n')).not.toContain('canary-of-headers');
-    expect(daemon.stderr).toEqual([]);
-  });
+      await eventually(() => holds(stack.sql, FILLED), { what: 'a fill' });
+      const line = await daemon.until(event);
+      if (message !== null)
+        expect(line).toMatchObject({
+          level: 'warn',
+          err: { message },
+          lostSpans: expect.any(Number) as unknown,
+        });
+      // Repetitions are logged only at debug.
+      await eventually(() => expect(daemon.logged(event).length).toBeGreaterThan(3));
+      expect(alarms(daemon)).toHaveLength(1);
+      expectStopped(await daemon.end('SIGTERM'));
+      expect(daemon.stdout.join('\n')).not.toContain('canary-of-headers');
+      expect(daemon.stderr).toEqual([]);
+    },
+  );
 
-  test('is away, and comes: a line for each', async () => {
+  test('is down and comes up is logged once each', async () => {
     await using stack = await createStack({ sandbox: { skus: 50, seed: 2203 } });
     const port = await freePort();
     await using daemon = startProgram(['run'], {
       ...stack.env,
       ...env,
-      // As above: once it is there, none of its answers is to be late.
+      // As above: once it is up, none of its answers may be late.
       OTEL_EXPORTER_OTLP_TIMEOUT: '10000',
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
     });

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 const store = useStore();
 const done = () => Promise.resolve();
 
-/** Queues that take everything and bring nothing but what the test hands to the workers of re-pricing. */
+/** Queues that accept everything and deliver only what the test hands to the workers of re-pricing. */
 function silentQueues() {
   let bring: (job: { name: string }) => Promise<unknown> = done;
   const backend: QueueBackend = {
@@ -34,7 +34,7 @@ function silentQueues() {
   return { backend, bring: (name: string) => bring({ name }) };
 }
 
-/** A runner whose queues have brought nothing for a minute; `ends` is how its re-pricing ends, run by run. */
+/** Creates a runner whose queues have delivered nothing for a minute. `ends` are the results of its re-pricing runs. */
 async function quietRunner(ends: readonly (() => Promise<JobEnd> | JobEnd)[]) {
   await store.sql`update catalog_internal.tasks set next_at = clock_timestamp() - interval '1 hour'`;
   let now = 0;
@@ -67,14 +67,14 @@ async function quietRunner(ends: readonly (() => Promise<JobEnd> | JobEnd)[]) {
   return { runner, outcomes, bring, runs: () => runs };
 }
 
-test('what the queues do not bring goes on at once where only the time of a slice was over', async () => {
+test('an overdue job that the queues do not deliver continues at once while only its time slice is over', async () => {
   const { runner, outcomes } = await quietRunner([() => 'over', () => 'over', () => 'idle']);
   await runner.runOverdue();
   await eventually(() => outcomes.includes('idle'), { what: 'an end' });
   expect(outcomes).toEqual(['over', 'over', 'idle']);
 });
 
-test('it does not where the queues bring that job again, or the process stops', async () => {
+test('it does not continue if the queues deliver that job again, or the process stops', async () => {
   const { runner, outcomes, bring, runs } = await quietRunner([
     async () => {
       // Meanwhile, and before this one has ended.

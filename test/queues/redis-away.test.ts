@@ -5,8 +5,8 @@ import { createQueueBackend } from '../../src/queues/backend.ts';
 import { eventually } from '../support/eventually.ts';
 
 /**
- * A Redis that is away until it is told to be back: then it says OK to everything, and counts what is set. Nobody else
- * can take its port meanwhile.
+ * A Redis that is down until told to come back. Then it answers OK to everything, and counts SET commands. Nobody
+ * else can take its port meanwhile.
  */
 async function openRedis() {
   let sets = 0;
@@ -37,7 +37,7 @@ async function openRedis() {
   };
 }
 
-test('however often an absent Redis is asked whether it answers, one question waits for it', async () => {
+test('however often an absent Redis is pinged, only one ping waits for it', async () => {
   const redis = await openRedis();
   const backend = createQueueBackend({
     redisUrl: () => `redis://127.0.0.1:${redis.port}`,

@@ -3,9 +3,7 @@ import { createQueueBackend, type QueueBackend, redisCode } from '../../src/queu
 import { eventually } from '../support/eventually.ts';
 import { hasRedisServer, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 
-/*
- * A Redis that answers, and refuses what BullMQ or its driver ask at the start of each connection.
- */
+/* A Redis that answers, but refuses what BullMQ or its driver request at the start of each connection. */
 
 const PREFIX = 'test';
 
@@ -27,7 +25,7 @@ function open(url: string): Opened {
   return { backend, refused, [Symbol.asyncDispose]: () => backend.close() };
 }
 
-/** Queue and worker from the start on, and what has been taken so far. */
+/** Opens a queue and its worker. `taken` lists the jobs so far. */
 async function work(backend: QueueBackend) {
   const taken: string[] = [];
   const queue = await backend.openQueue('delta');
@@ -50,7 +48,7 @@ const pingFails = async ({ backend }: Opened, withinMs = 300): Promise<string | 
 const withRedisServer = hasRedisServer ? describe.concurrent : describe.skip;
 
 withRedisServer('a Redis that refuses', () => {
-  test('INFO, as an ACL without @dangerous does: jobs come all the same', async () => {
+  test('INFO, like an ACL without @dangerous, still delivers jobs', async () => {
     await using redis = await startRedisServer();
     await using opened = open(await asUser(redis, `~${PREFIX}:*`, '+@all', '-@dangerous'));
     const { taken, add } = await work(opened.backend);
@@ -58,7 +56,7 @@ withRedisServer('a Redis that refuses', () => {
     await eventually(() => taken.length === 1, { what: 'a job that is taken' });
   });
 
-  test('the database: nothing is done in another one, and it says so for as long as it lasts', async () => {
+  test('the database gets nothing written into another one, and is reported while it lasts', async () => {
     await using redis = await startRedisServer();
     await using opened = open(`${redis.url}/99`);
     const { add } = await work(opened.backend);
@@ -69,7 +67,7 @@ withRedisServer('a Redis that refuses', () => {
     expect(await redis.command('DBSIZE')).toBe(0);
   });
 
-  test('the password: it says so for as long as it lasts, and goes on by itself afterwards', async () => {
+  test('the password is reported while it lasts, and works by itself afterwards', async () => {
     await using redis = await startRedisServer();
     await using opened = open(redis.url.replace('redis://', 'redis://mirror:secret@'));
     const { taken, add } = await work(opened.backend);
@@ -80,7 +78,7 @@ withRedisServer('a Redis that refuses', () => {
     await eventually(async () => (await pingFails(opened)) === null, { what: 'a Redis that answers' });
     await add('one');
     await eventually(() => taken.length === 1, { what: 'a job that is taken' });
-    // What it says nothing to afterwards is not refused any more.
+    // A Redis that stops answering later is no longer reported as refusing.
     await redis.command('CLIENT', 'PAUSE', '60000', 'ALL');
     expect(await pingFails(opened)).toBe('the queues (redis) do not answer');
   });

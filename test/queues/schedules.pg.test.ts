@@ -31,7 +31,7 @@ function slowQueues(put: () => Promise<unknown>): QueueBackend {
   };
 }
 
-test('schedules are put under one lock, however slow the store of the queues is', async () => {
+test('schedules are stored under one lock, however slow the store of the queues is', async () => {
   const idle = connect(store.url, { max: 1 });
   Object.assign(idle.options.connection, {
     options: `${String(idle.options.connection['options'])} -c idle_in_transaction_session_timeout=200`,

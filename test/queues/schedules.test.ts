@@ -12,6 +12,6 @@ test.each([
   ['late by less than three of its intervals', -60_000, 20_000, true],
   ['late by more', -60_001, 20_000, false],
   ['unknown', Number.NaN, 1000, false],
-])('the next job of a schedule is in time: %s', (_, inMs, everyMs, expected) => {
+])('the next job of a schedule is checked for being in time: %s', (_, inMs, everyMs, expected) => {
   expect(isInTime(inMs, everyMs)).toBe(expected);
 });

@@ -5,8 +5,8 @@ import { QUEUE_SCHEMA } from '../../src/store/setup/occupied.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
 /**
- * Rows in the tables of the queues, counted and not estimated. Events apart: a log of fixed length, as the streams of
- * Redis are.
+ * Returns the exact number of rows in the tables of the queues, without events, which are a log of fixed length
+ * like the streams of Redis.
  */
 async function rowsOf(sql: Sql): Promise<number> {
   const [row] = await sql<[{ rows: number }]>`
@@ -16,7 +16,7 @@ async function rowsOf(sql: Sql): Promise<number> {
   return row.rows;
 }
 
-/** Keys of the queues, and what those keys hold. */
+/** Returns the number of keys of the queues plus the number of their entries. */
 async function entriesOf(prefix: string): Promise<number> {
   const redis = new Redis(inject('redisUrl') ?? '');
   const keys = await redis.keys(`${prefix}:*`);
@@ -37,7 +37,7 @@ describe.each(backends())('queues in %s', (backend) => {
     await using stack: Stack = await createStack({
       backend,
       sandbox: { skus: 50 },
-      // No call gets through while this refreshes.
+      // No call is let through while the test runs.
       env: { PARTNER_RATE_LIMIT: '2', PARTNER_RATE_SHARE: '0.5' },
     });
     const size = () => (backend === 'redis' ? entriesOf(stack.env['QUEUE_PREFIX'] ?? '') : rowsOf(stack.sql));
@@ -55,7 +55,7 @@ describe.each(backends())('queues in %s', (backend) => {
     await wakeAll();
     const after = await size();
     expect(before).toBeGreaterThan(0);
-    // Jobs come and go: some more or fewer under way at this moment.
+    // Jobs come and go: a few more or fewer may exist at this moment.
     expect(after).toBeLessThan(before + 100);
   });
 });

@@ -4,7 +4,7 @@ import { createStorePause, type StoreEvent } from '../../src/queues/store-pause.
 class Refusal extends Error {
   readonly code: string;
   readonly routine: string | undefined;
-  /** A SQLSTATE, and behind it the function of Postgres that says so where that matters. */
+  /** Takes a SQLSTATE, followed by the function of Postgres that raises it if that matters. */
   constructor(of: string) {
     super(`refused with ${of}`);
     [this.code = '', this.routine] = of.split(' ');
@@ -51,14 +51,14 @@ describe('the pause of a store', () => {
     ['25006', 'read-only'],
     ['54000 PreCommit_Notify', 'notify-queue-full'],
     ['54000 GetNewTransactionId', 'out-of-transaction-ids'],
-  ])('a job that meets SQLSTATE %s is paused because of %s', async (code, kind) => {
+  ])('pauses a job that meets SQLSTATE %s because of %s', async (code, kind) => {
     const { pause, refuse, events } = setUp();
     expect(await pause.guard('reprice', refuse(code))).toBe('paused');
     expect(pause.failure()).toBe(kind);
     expect(events).toEqual([{ event: 'store.paused', kind, job: 'reprice', ms: 1000 }]);
   });
 
-  test('read-only sessions are left before a job tries again, once a second at most', async () => {
+  test('leaves read-only sessions before a job is retried, at most once a second', async () => {
     const { pause, refuse, left, pass } = setUp();
     for (const job of ['reprice', 'delta']) await pause.guard(job, refuse('25006'));
     expect(left()).toBe(0);
@@ -70,7 +70,7 @@ describe('the pause of a store', () => {
     expect(left()).toBe(2);
   });
 
-  test('sessions of a store that is full are kept', async () => {
+  test('keeps the sessions of a store that is full', async () => {
     const { pause, refuse, left, pass } = setUp();
     await pause.guard('reprice', refuse('53100'));
     pass(1000);
@@ -78,7 +78,7 @@ describe('the pause of a store', () => {
     expect(left()).toBe(0);
   });
 
-  test('a job that is paused does no work; others do', async () => {
+  test('stops the work of one job, but not of others', async () => {
     const { pause, refuse, work, calls, pass } = setUp();
     await pause.guard('reprice', refuse('53100'));
     pass(999);
@@ -87,7 +87,7 @@ describe('the pause of a store', () => {
     expect(await pause.guard('delta', work)).toBe('done');
   });
 
-  test('each failure doubles the wait, up to a minute; a success ends it and is told once', async () => {
+  test('doubles with each failure, up to a minute, and ends with a success that is reported once', async () => {
     const { pause, refuse, work, events, pass } = setUp();
     const waits = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
     for (const ms of waits) {
@@ -104,7 +104,7 @@ describe('the pause of a store', () => {
     expect(events.at(-1)).toMatchObject({ ms: 1000 });
   });
 
-  test('after the wait one try goes ahead alone; those that were under way with the first failure count once', async () => {
+  test('ends with a single attempt; failures that were in flight together count once', async () => {
     const { pause, refuse, work, events, pass } = setUp();
     await Promise.all([1, 2, 3, 4].map(() => pause.guard('reprice', refuse('53100'))));
     expect(events).toHaveLength(1);
@@ -117,7 +117,7 @@ describe('the pause of a store', () => {
     expect(await pause.guard('reprice', work)).toBe('done');
   });
 
-  test('work that did not come to try anything ends no pause, and lets the next try go ahead', async () => {
+  test('does not end with work that attempted nothing, which lets the next attempt go ahead', async () => {
     const { pause, refuse, work, events, pass } = setUp();
     await pause.guard('reprice', refuse('53100'));
     pass(1000);
@@ -129,7 +129,7 @@ describe('the pause of a store', () => {
     expect(events.map(({ event }) => event)).toEqual(['store.paused', 'store.resumed']);
   });
 
-  test('other errors pass through, and let the next try go ahead', async () => {
+  test('lets other errors pass through, and the next attempt go ahead', async () => {
     const { pause, refuse, work, events, pass } = setUp();
     await expect(pause.guard('reprice', refuse('23505'))).rejects.toThrow('23505');
     expect(events).toEqual([]);
@@ -140,7 +140,7 @@ describe('the pause of a store', () => {
     expect(await pause.guard('reprice', work)).toBe('done');
   });
 
-  test('queues that take no writes are told of once, when no job has come for a while, and again once one comes', () => {
+  test('starts for queues that reject writes only when no job has come for a while, and ends with the next job', () => {
     const { pause, events, pass } = setUp();
     pass(4999);
     pause.queuesFail(new Refusal('25006'));
@@ -162,7 +162,7 @@ describe('the pause of a store', () => {
     ]);
   });
 
-  test('what holds a job back says more than the queues', async () => {
+  test("reports a job's failure rather than that of the queues", async () => {
     const { pause, refuse, pass } = setUp();
     pass(10_000);
     pause.queuesFail(new Refusal('53300'));

@@ -9,7 +9,7 @@ const store = useStore();
 const LEASE_MS = 20_000;
 const DONE: TaskOutcome = { kind: 'done', nextInMs: 3_600_000, counts: {} };
 
-/** A clock whose sleeps pass at once, for the leases in Postgres as well. `slept` is called when one is over. */
+/** Returns a clock whose sleeps pass at once, also for the leases in Postgres. `slept` is called after each sleep. */
 function leaping(slept: (now: number) => Promise<void>): Clock {
   let now = 0;
   return {
@@ -40,7 +40,7 @@ function runner(clock: Clock, signal = new AbortController().signal) {
 const manifest = async () => (await readTasks(store.sql)).find(({ task }) => task === 'manifest');
 
 describe('a task that runs', () => {
-  test('keeps its lease for as long as its work takes: nobody else begins it', async () => {
+  test('keeps its lease as long as its work takes: nobody else starts it', async () => {
     const over = Promise.withResolvers<void>();
     const taken: number[] = [];
     const clock = leaping(async (now) => {
@@ -55,7 +55,7 @@ describe('a task that runs', () => {
     expect(await manifest()).toMatchObject({ running: false, outcome: 'done', failures: 0 });
   });
 
-  test('has ended once its work has: it is renewed no more', async () => {
+  test('renews its lease no longer once its work has ended', async () => {
     let sleeps = 0;
     const asleep = Promise.withResolvers<void>();
     const clock: Clock = {
@@ -77,7 +77,7 @@ describe('a task that runs', () => {
     expect(await manifest()).toMatchObject({ running: false });
   });
 
-  test('is a failure where something is thrown, and tried again after a minute, then two', async () => {
+  test('fails if something is thrown, and is retried after a minute, then two', async () => {
     const clock = leaping(() => Promise.resolve());
     const fault = new Error('a defect');
     const waits: unknown[] = [];
@@ -92,7 +92,7 @@ describe('a task that runs', () => {
     expect(waits).toEqual([60_000, 120_000]);
   });
 
-  test('counts how often it was refused apart from its other failures, until it succeeds', async () => {
+  test('counts refusals separately from all failures, until it succeeds', async () => {
     const told: unknown[] = [];
     const ends = [
       'throttled-or-forbidden',
@@ -129,7 +129,7 @@ describe('a task that runs', () => {
     expect(await startTask(store.sql, 'delta', LEASE_MS)).toMatchObject({ failures: 0, refusals: 0 });
   });
 
-  test('is no failure where this process is stopping: the next one goes on at once', async () => {
+  test('does not fail if this process is stopping: the next one continues at once', async () => {
     const stopping = new AbortController();
     const outcome = await runTask(
       runner(
@@ -148,7 +148,7 @@ describe('a task that runs', () => {
     await endTask(store.sql, 'manifest', next?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 0 });
   });
 
-  test('is not run before its time, and nothing is reported', async () => {
+  test('does not run before its time, and reports nothing', async () => {
     await store.sql`update catalog_internal.tasks set next_at = clock_timestamp() + interval '1 hour' where task = 'manifest'`;
     const one = runner(leaping(() => Promise.resolve()));
     expect(await runTask(one, 'manifest', () => Promise.resolve(DONE))).toBeNull();

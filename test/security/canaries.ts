@@ -1,19 +1,20 @@
 import { randomBytes } from 'node:crypto';
 
-/** Something that must not get out, told by its core: letters and digits, which no escaping changes. */
+/** Secret text that must not leak, found by its core: letters and digits, which no escaping changes. */
 export interface Canary {
   readonly name: string;
   readonly core: string;
 }
 
-/** A canary that is its core and nothing else; `around` puts it into a value that needs escaping everywhere. */
+/** Returns a canary that is only its core; `around` puts it into a value that needs escaping everywhere. */
 export function canary(name: string): Canary & { around(before: string, after: string): string } {
   const core = `cnry${randomBytes(12).toString('hex')}`;
   return { name, core, around: (before, after) => `${before}${core}${after}` };
 }
 
 /**
- * The part of a text's base64 that does not depend on what stands around it, for each of the three ways it may fall.
+ * Returns the part of a text's base64 that does not depend on its surroundings, for each of the three possible
+ * offsets.
  */
 function base64Parts(text: string): string[] {
   return [0, 1, 2].map((offset) => {
@@ -23,7 +24,7 @@ function base64Parts(text: string): string[] {
   });
 }
 
-/** Each form in which a canary may turn up: as it is, cut in two, in base64 and in hexadecimal. */
+/** Returns each form in which a canary may turn up: cut in two, in base64 and in hexadecimal. */
 function formsOf({ core }: Canary): Readonly<Record<string, string>> {
   const half = Math.floor(core.length / 2);
   const hex = Buffer.from(core).toString('hex');
@@ -39,7 +40,7 @@ function formsOf({ core }: Canary): Readonly<Record<string, string>> {
   };
 }
 
-/** What of the canaries is to be found where: one line for each finding. */
+/** Searches the places for every canary and returns one line for each finding. */
 export function findings(
   places: Readonly<Record<string, string>>,
   canaries: readonly Canary[],

@@ -12,7 +12,7 @@ import { allKeys, allRows } from './sinks.ts';
 
 const CRASH = new URL('../support/crash-on-signal.ts', import.meta.url).href;
 
-/** Every secret that a mirror has, each in a value that has to be escaped wherever it is written. */
+/** Returns every secret that a mirror has, each in a value that must be escaped wherever it is written. */
 function secretsOfARun() {
   const [apiKey, secret] = [canary('the api_key'), canary('the secret')];
   const [postgres, redis] = [canary('the password of Postgres'), canary('the password of Redis')];
@@ -28,7 +28,7 @@ function secretsOfARun() {
 }
 type Secrets = ReturnType<typeof secretsOfARun>;
 
-/** What can go wrong with a request, so that errors of every make come up in messages, causes and stacks. */
+/** Returns faults of every kind, so that all sorts of errors appear in messages, causes and stacks. */
 function failure({ apiKey, secret, signature }: Secrets, elsewhere: number): Fault[] {
   const basic = `Basic ${Buffer.from(`${apiKey}:${secret}`).toString('base64')}`;
   const echo = { headers: { authorization: basic }, user: apiKey, password: secret };
@@ -74,14 +74,14 @@ function failure({ apiKey, secret, signature }: Secrets, elsewhere: number): Fau
   ];
 }
 
-/** The URL with one more parameter, in the manner of an object store's session token. */
+/** Adds one more parameter to the URL, like an object store's session token. */
 function signed(url: string, signature: string): string {
   const changed = new URL(url);
   changed.searchParams.set('X-Amz-Security-Token', signature);
   return changed.href;
 }
 
-/** Has the sandbox sign its URLs with the canary from here on; the set gathers its own signatures. */
+/** Makes the sandbox sign its URLs with the canary from here on. The returned set collects its own signatures. */
 function signWith(sandbox: Sandbox, signature: string): Set<string> {
   const own = new Set<string>();
   sandbox.faults.add({
@@ -95,7 +95,7 @@ function signWith(sandbox: Sandbox, signature: string): Set<string> {
   return own;
 }
 
-/** A role of its own for the daemon, with the canary as password; gone with what it owns after the test. */
+/** Creates a role for the daemon with the canary as its password, and drops it after the test. */
 async function roleWith(password: string) {
   const name = `canary_${randomBytes(6).toString('hex')}`;
   const admin = connect(inject('postgresUrl'), { max: 1 });
@@ -122,12 +122,12 @@ async function environment(stack: Stack, role: string, secrets: Secrets) {
   return {
     ...stack.env,
     DATABASE_URL: withPassword(stack.databaseUrl, role, secrets.postgres),
-    // A Redis whose default user has no password takes any.
+    // A Redis whose default user has no password accepts any password.
     ...(redis === undefined ? {} : { REDIS_URL: withPassword(redis, 'default', secrets.redis) }),
   };
 }
 
-/** Everything that the program has left behind, in whatever place. */
+/** Collects everything that the program has left behind, wherever it is. */
 async function leftBehind(backend: Backend, stack: Stack, daemon: Program) {
   const [metrics, ready, live, page, status] = await Promise.all(
     ['/metrics', '/readyz', '/livez', '/', '/status.json'].map(async (path) => (await daemon.get(path)).body),
@@ -146,14 +146,14 @@ const text = ({ stdout, stderr }: { stdout: string; stderr: string }) => `${stdo
 
 describe.concurrent('canaries', () => {
   test.for(backends())(
-    'reach requests and nothing else, through every error: queues in %s',
+    'reach the requests and nothing else, whatever fails: queues in %s',
     async (backend, { expect }) => {
       const secrets = secretsOfARun();
       await using elsewhere = await deafPort();
       await using role = await roleWith(secrets.postgres);
       await using stack = await createStack({
         backend,
-        // Its role owns what it makes.
+        // The role must own what it creates.
         database: 'empty',
         sandbox: { skus: 300, seed: 91, apiKey: secrets.apiKey, secret: secrets.secret },
         env: {
@@ -176,7 +176,7 @@ describe.concurrent('canaries', () => {
       await daemon.until('app.started');
       await eventually(
         async () => {
-          // What failed is tried again at once, not after its minute.
+          // Failed tasks are tried again at once, not after a minute.
           await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where outcome <> 'done'`;
           await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
           return hits.every((count) => count() > 0);
@@ -184,7 +184,7 @@ describe.concurrent('canaries', () => {
         { what: 'every error', within: 120_000 },
       );
       await eventually(() => holds(sql, FILLED), { what: 'the fill' });
-      // It is counted now and then: a page from before the first count shows none of it.
+      // SKUs are counted only now and then: a page from before the first count shows none.
       const filled = String(sandbox.world.newestSnapshot());
       await eventually(async () => (await daemon.get('/')).body.includes(filled), {
         what: 'a page that is full',
@@ -207,12 +207,12 @@ describe.concurrent('canaries', () => {
       expect(signatures.size).toBeGreaterThan(0);
       const own = [...signatures].map((core): Canary => ({ name: 'the sandbox’s signature', core }));
       expect(findings(places, [...secrets.canaries, ...own])).toEqual([]);
-      // Redirects were answered, and nobody followed them.
+      // Redirects were answered, but never followed.
       expect(elsewhere.connections).toBe(0);
     },
   );
 
-  test('are not in what a program says that ends by a rejection nobody handles', async ({ expect }) => {
+  test('are not printed by a program that ends with an unhandled rejection', async ({ expect }) => {
     const secrets = secretsOfARun();
     await using stack = await createStack({
       sandbox: { skus: 20, apiKey: secrets.apiKey, secret: secrets.secret },
@@ -237,7 +237,7 @@ describe.concurrent('canaries', () => {
     ).toEqual([]);
   });
 
-  test('are not in what doctor says of answers that echo them', async ({ expect }) => {
+  test('are not printed by doctor when answers echo them', async ({ expect }) => {
     const { apiKey, secret, canaries } = secretsOfARun();
     await using stack = await createStack({ sandbox: { skus: 20, apiKey, secret } });
     stack.sandbox.faults.add({ route: 'manifest', body: { [secret]: 1, [apiKey]: 2, stranger: 3 } });
@@ -247,7 +247,7 @@ describe.concurrent('canaries', () => {
     expect(findings({ doctor: text(doctor) }, canaries)).toEqual([]);
   });
 
-  test('are not in what the program says to a configuration that cannot work', async ({ expect }) => {
+  test('are not printed for a configuration that cannot work', async ({ expect }) => {
     const one = canary('a password');
     await using stack = await createStack({ sandbox: { skus: 20 } });
     const { port } = new URL(stack.databaseUrl);
@@ -290,7 +290,7 @@ function crashText({ apiKey, secret, signature }: Secrets): string {
   return `${secret} ${apiKey} Basic ${pair} https://files.example.com/m.gz?X-Amz-Signature=${encodeURIComponent(signature)}`;
 }
 
-/** The search would find something: each place holds what it should. */
+/** Proves that the search would find something: each place contains what it should. */
 function expectFull(
   expect: ExpectStatic,
   backend: Backend,

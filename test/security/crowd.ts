@@ -1,17 +1,17 @@
 import { connect, type Socket } from 'node:net';
 
-/** One way of holding a connection or of taking up the server's time. */
+/** A way to hold a connection or to take up the server's time. */
 export type Behaviour = (socket: Socket, port: number) => void;
 
 const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n`;
 
-/** Writes again and again, until the connection is over. */
+/** Calls `work` every `ms` milliseconds until the connection closes. */
 function every(socket: Socket, ms: number, work: () => void): void {
   const timer = setInterval(work, ms);
   socket.once('close', () => clearInterval(timer));
 }
 
-/** What clients do that mean no good, or cannot do better. */
+/** What clients do that are malicious or cannot do better. */
 export const BEHAVIOURS = {
   silent: () => {},
   'half a request': (socket) => void socket.write('GET /livez HT'),
@@ -72,7 +72,7 @@ export interface Crowd extends Disposable {
   readonly dialled: number;
 }
 
-/** So many clients of each kind on a port of 127.0.0.1, each of which connects again as soon as it is thrown out. */
+/** Connects clients of each kind to a port of 127.0.0.1. Each connects again as soon as it is disconnected. */
 export function startCrowd(port: number, members: readonly (readonly [Kind, number])[]): Crowd {
   const sockets = new Set<Socket>();
   let isOver = false;

@@ -9,7 +9,7 @@ const VARIABLES = [
   ['NODE_DEBUG', 'undici,fetch,http,http2,net,tls,stream,fs,worker,timer'],
 ] as const;
 
-test.each(VARIABLES)('%s=%s has libraries say much, and no secret', async (variable, value) => {
+test.each(VARIABLES)('%s=%s makes libraries log a lot, but no secret', async (variable, value) => {
   await using stack = await createStack({ database: 'empty', backend: 'postgres', sandbox: { skus: 5 } });
   const redisUrl = new URL(inject('redisUrl') ?? 'redis://127.0.0.1:1');
   redisUrl.username = 'default';

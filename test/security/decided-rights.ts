@@ -3,7 +3,7 @@ const WATCH = ['DELETE', 'INSERT', 'SELECT', 'UPDATE'];
 export type Role = 'catalog_reader' | 'catalog_watcher' | 'stranger';
 export type Rights = Partial<Record<Role, readonly string[]>>;
 
-/** Functions without arguments that nobody but the owner calls. */
+/** Functions without arguments that only the owner may call. */
 const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
@@ -12,7 +12,7 @@ const OWN = [
   'resume_calls history_is_emptied history_was_taken lineage_holds',
 ].flatMap((names) => names.split(' '));
 
-/** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
+/** Everything in the schema catalog. Nobody has rights in the daemon's own schemas, except for the functions below. */
 export const DECIDED: Readonly<Record<string, Rights>> = {
   'schema catalog': { catalog_reader: ['USAGE'], catalog_watcher: ['USAGE'] },
   'schema catalog_internal': {},
@@ -50,7 +50,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog.price_at(text,text,timestamp with time zone)': { catalog_reader: ['EXECUTE'] },
   'function catalog.prices_at(text,timestamp with time zone)': { catalog_reader: ['EXECUTE'] },
   'function catalog.explain(text)': { catalog_reader: ['EXECUTE'] },
-  // Called by the views as their reader; without USAGE on the schema nobody can name them.
+  // Called by the views as their reader; without USAGE on the schema nobody can call them by name.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
   'function catalog_internal.trust_terms(timestamp with time zone)': everyone('EXECUTE'),

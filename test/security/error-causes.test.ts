@@ -14,7 +14,7 @@ import { canary, findings } from './canaries.ts';
 const [apiKey, secret, signature] = [canary('the api_key'), canary('the secret'), canary('the signature')];
 const CANARIES = [apiKey, secret, signature];
 
-/** A server that answers with whatever `reply` makes of the request's head: valid HTTP or not. */
+/** Starts a server that answers with what `reply` makes of the request's head, valid HTTP or not. */
 async function serving(reply: (head: string, socket: Socket) => void) {
   const open = new Set<Socket>();
   const server = createServer((socket) => {
@@ -34,7 +34,7 @@ async function serving(reply: (head: string, socket: Socket) => void) {
   };
 }
 
-/** What the server says, with the request's head in it, which holds the credential or the signed path. */
+/** What the server answers. It contains the request's head, with the credential or the signed path in it. */
 const REPLIES: Readonly<Record<string, (head: string, socket: Socket) => void>> = {
   'no HTTP at all': (head, socket) => void socket.end(head),
   'a status line that is none': (head, socket) => void socket.end(`HTTP/1.1 ${head}\r\n\r\n`),
@@ -75,7 +75,7 @@ const REPLIES: Readonly<Record<string, (head: string, socket: Socket) => void>> 
 };
 const oneLine = (head: string) => head.replaceAll(/[\r\n]+/g, ' ');
 
-/** Everything that anyone could make of an error: printed with all it has, as a log line, as JSON. */
+/** Returns everything that could be made of an error: fully inspected, as a log line, and as JSON. */
 function shown(error: unknown): Record<string, string> {
   const chain: unknown[] = [];
   for (let one = error; one instanceof Error; one = one.cause)
@@ -96,10 +96,10 @@ async function failureOf(work: Promise<unknown>): Promise<PartnerError> {
   return error as PartnerError;
 }
 
-describe.concurrent('an error and its causes hold no secret', () => {
-  test.for(Object.entries(REPLIES))('of an API route, on %s', async ([, reply], { expect }) => {
+describe.concurrent('an error and its causes contain no secret', () => {
+  test.for(Object.entries(REPLIES))('if an API route answers with %s', async ([, reply], { expect }) => {
     await using server = await serving((head, socket) => {
-      // The server has the credential: what it says is what must not be found.
+      // The server has the credential: its answer contains what must not be found.
       const [, pair = ''] = /^authorization: Basic (\S+)$/im.exec(head) ?? [];
       const plain = Buffer.from(pair, 'base64').toString();
       expect(plain).toBe(`${apiKey.core}:${secret.core}`);
@@ -123,7 +123,7 @@ describe.concurrent('an error and its causes hold no secret', () => {
   });
 
   const ofFiles = Object.entries(REPLIES).filter(([what]) => what !== 'a body that is no JSON');
-  test.for(ofFiles)('of a manifest file, on %s', async ([, reply], { expect }) => {
+  test.for(ofFiles)("if a manifest file's answer is %s", async ([, reply], { expect }) => {
     await using server = await serving((head, socket) => {
       expect(head).toContain(signature.core);
       reply(head, socket);

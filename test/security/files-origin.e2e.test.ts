@@ -10,7 +10,7 @@ import { canary, findings } from './canaries.ts';
 
 const signature = canary('the presigned signature');
 
-/** Has the sandbox name this URL as its manifest's, the next time it is asked. */
+/** Makes the sandbox's next manifest answer contain this URL. */
 function name(stack: Stack, url: string): void {
   stack.sandbox.faults.add({
     route: 'manifest',
@@ -18,7 +18,7 @@ function name(stack: Stack, url: string): void {
   });
 }
 
-/** Lets the manifest be fetched now, and waits for the log line of its end. */
+/** Fetches the manifest now, and waits for the log line that ends it. */
 async function nextEnd(stack: Stack, app: App): Promise<Record<string, unknown>> {
   const ends = () => stack.logs.filter(({ event }) => /^manifest\.(?:failed|done)$/.test(event));
   const before = ends().length;
@@ -28,7 +28,7 @@ async function nextEnd(stack: Stack, app: App): Promise<Record<string, unknown>>
   return ends()[before] ?? {};
 }
 
-test.concurrent('each refusal is a log line, an outcome and a metric, tells no signature, and is over with the next manifest', async ({
+test.concurrent('a refused file URL is logged and counted without its signature, and the next manifest is applied', async ({
   expect,
 }) => {
   await using listener = await deafPort();

@@ -9,7 +9,7 @@ afterEach(stopTestServers);
 const PASSWORD = 'a-long:pass%word+/=~';
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
 
-/** A password in a file that can be written anew; `reads` counts how often it is read. */
+/** A password file whose content can be replaced; `reads` counts how often it is read. */
 function passwordFile(first: string) {
   const file = { content: first, reads: 0 };
   let value = first;
@@ -46,7 +46,7 @@ describe('with a password', () => {
       const { get } = await startGuarded();
       const { status, headers, body } = await get(path);
       expect([status, body]).toEqual([401, '{"reason":"a password is needed"}\n']);
-      // A browser asks its user by the first scheme that it knows.
+      // A browser prompts for the first scheme that it knows.
       expect(headers.get('www-authenticate')).toBe(
         'Basic realm="catalog-mirror", charset="UTF-8", Bearer realm="catalog-mirror"',
       );
@@ -54,7 +54,7 @@ describe('with a password', () => {
     },
   );
 
-  test('it is taken as the password of any user, and as a bearer token', async () => {
+  test('the server accepts it as the password of any user, and as a bearer token', async () => {
     const { status } = await startGuarded();
     const right = [
       basic(`prometheus:${PASSWORD}`),
@@ -67,7 +67,7 @@ describe('with a password', () => {
       expect(await Promise.all(right.map((one) => status(one, path)))).toEqual(right.map(() => 200));
   });
 
-  test('nothing else is', async () => {
+  test('the server accepts nothing else', async () => {
     const { status } = await startGuarded();
     const wrong = [
       PASSWORD,
@@ -91,7 +91,7 @@ describe('with a password', () => {
     expect(await Promise.all(wrong.map((one) => status(one)))).toEqual(wrong.map(() => 401));
   });
 
-  test('of two Authorization headers only the first counts', async () => {
+  test('only the first of two Authorization headers counts', async () => {
     const { server } = await startGuarded();
     const lines = ['GET /metrics HTTP/1.1', 'Host: localhost', 'Authorization: Bearer x'];
     const text = [...lines, `Authorization: Bearer ${PASSWORD}`, '', ''].join('\r\n');
@@ -99,7 +99,7 @@ describe('with a password', () => {
     expect(headsOf(answer.text).map(({ status }) => status)).toEqual([401]);
   });
 
-  test('a known name is still needed, and says nothing of the password', async () => {
+  test('a known host name is still required, and its refusal reveals nothing about the password', async () => {
     const { server } = await startGuarded();
     const ask = async (authorization: string) => {
       const head = `GET /metrics HTTP/1.1\r\nHost: evil.example\r\nAuthorization: ${authorization}\r\n\r\n`;
@@ -108,7 +108,7 @@ describe('with a password', () => {
     expect([await ask(`Bearer ${PASSWORD}`), await ask('Bearer x')]).toEqual([421, 421]);
   });
 
-  test('probes go on without it: /livez as ever, /readyz without its reasons', async () => {
+  test('probes work without it: /livez unchanged, /readyz without its reasons', async () => {
     const { get } = await startGuarded();
     expect(await get('/livez')).toMatchObject({ status: 200, body: '{"ok":true}\n' });
     expect(await get('/readyz')).toMatchObject({ status: 200, body: '{"ok":true}\n' });
@@ -116,24 +116,24 @@ describe('with a password', () => {
     expect(known).toMatchObject({ status: 200, body: '{"ok":true,"degraded":[]}\n' });
   });
 
-  test('a new one in the file counts within a second, and the old one no longer', async () => {
+  test('a new password in the file counts within a second, and the old one no longer does', async () => {
     const { file, status, wait } = await startGuarded();
     expect(await status(`Bearer ${PASSWORD}`)).toBe(200);
     file.content = 'another-long-password';
     wait(1000);
     expect(await status(`Bearer ${PASSWORD}`)).toBe(401);
     expect(await status('Bearer another-long-password')).toBe(200);
-    // A pair without a colon has no password.
+    // A pair without a colon contains no password.
     expect(await status(basic('another-long-password'))).toBe(401);
   });
 
-  test('the file is read once a second at most, however many try', async () => {
+  test('the file is read at most once a second, however many requests arrive', async () => {
     const { file, status } = await startGuarded();
     for (let n = 0; n < 20; n += 1) await status('Bearer wrong');
     expect(file.reads).toBeLessThan(4);
   });
 
-  test('failing tries are one line with their number; asking without one is none', async () => {
+  test('failed attempts are logged as one line with their count; requests without a password are not logged', async () => {
     const { status, get, logged, wait } = await startGuarded();
     await get('/');
     expect(logged()).toEqual([]);

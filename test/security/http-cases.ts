@@ -121,7 +121,7 @@ type Random = () => number;
 
 const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
 
-/** One request that is wrong in some way, or in none, in one to three pieces. */
+/** Draws one request that is wrong in some way, or in none, in one to three pieces. */
 export function fuzzCase(random: Random): Buffer[] {
   const usual = random() < 0.5;
   const method = usual ? 'GET' : pick(random, METHODS);
@@ -142,7 +142,7 @@ export function fuzzCase(random: Random): Buffer[] {
   return pieces(random, mutated(random, whole));
 }
 
-/** Bytes changed, taken out or cut off, in one case of four. */
+/** Changes bytes in one case of four, and sometimes cuts off the rest. */
 function mutated(random: Random, bytes: Buffer): Buffer {
   if (random() < 0.75) return bytes;
   const changed = Buffer.from(bytes);
@@ -159,7 +159,7 @@ function pieces(random: Random, bytes: Buffer): Buffer[] {
   return [0, ...at].map((from, n) => bytes.subarray(from, at[n] ?? bytes.length));
 }
 
-/** Requests that two servers may cut in different places: each holds another one inside. */
+/** Requests that two servers may delimit differently, so that each could hide another request. */
 export const SMUGGLED: readonly string[] = [
   'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nContent-Length: 0\r\n\r\n',
   'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0, 6\r\n\r\n',

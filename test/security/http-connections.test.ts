@@ -16,34 +16,34 @@ const asking = (address = 'a'): HeldConnection => ({ address, phase: 'request' }
 const computed = (address = 'a'): HeldConnection => ({ address, phase: 'answer' });
 const unread = (address = 'a'): HeldConnection => ({ address, phase: 'reader' });
 
-describe('which connection makes room', () => {
-  test('none while there is room', () => {
+describe('the connection that makes room', () => {
+  test('is none while there is room', () => {
     expect(crowdedOut(many(8, asking()), ROOM)).toBeNull();
   });
 
-  test('the one without a request that has waited longest, before any that has asked', () => {
+  test('is the one that has waited longest without a request, before any that has sent one', () => {
     const held = [computed(), unread(), ...many(5, asking()), computed(), asking()];
     expect(crowdedOut(held, ROOM)).toBe(held[2]);
   });
 
-  test('while those without a request are few: one that does not read, and only then one that is answered', () => {
+  test('is one that does not read its answer, or else one that waits for it, while few have sent no request', () => {
     const held = [computed(), unread(), ...many(5, computed()), unread(), asking()];
     expect(crowdedOut(held, ROOM)).toBe(held[1]);
     const busy = [...many(6, computed()), ...many(3, asking())];
     expect(crowdedOut(busy, ROOM)).toBe(busy[0]);
   });
 
-  test('of the address with most: neither a proxy nor a probe pays for somebody else', () => {
+  test('belongs to the address with the most connections: neither a proxy nor a probe pays for others', () => {
     const held = [asking('probe'), asking('proxy'), asking('proxy'), ...many(6, asking('crowd'))];
     expect(crowdedOut(held, ROOM)).toBe(held[3]);
   });
 
-  test('answers that go to a proxy’s clients do not count against a connection that it opens', () => {
+  test('is not one that a proxy opens while answers go to the proxy’s clients', () => {
     const held = [...many(4, computed('proxy')), ...many(4, asking('crowd')), asking('proxy')];
     expect(crowdedOut(held, ROOM)).toBe(held[4]);
   });
 
-  test('never the newest; somebody always; never one that has asked while many have not', () => {
+  test('always exists, is never the newest, and is one that has asked only while few others have not', () => {
     const phase = fc.constantFrom('request', 'answer', 'reader' as const);
     const address = fc.constantFrom('a', 'b', 'c', 'd');
     const older = fc.array(fc.record({ address, phase }), { minLength: 8, maxLength: 30 });
@@ -61,14 +61,14 @@ describe('which connection makes room', () => {
 });
 
 const ASK = 'GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n';
-/** More than the kernel takes for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const LARGE = Buffer.alloc(8 * 1024 ** 2, 'x').toString();
 const large = new Map([
   ['/status.json', async () => ({ type: 'text/plain; charset=utf-8', body: LARGE, headers: {} })],
 ]);
 
-describe('connections of a client', () => {
-  test('four requests at once are answered in order; a fifth is not even read', async () => {
+describe('the connections of a client', () => {
+  test('get four pipelined requests answered in order; a fifth is not even read', async () => {
     let asked = 0;
     const live = () => {
       asked += 1;
@@ -85,7 +85,7 @@ describe('connections of a client', () => {
     expect(asked).toBe(4);
   });
 
-  test('requests one after the other may be any number', async () => {
+  test('may carry any number of consecutive requests', async () => {
     const { server } = await startTestServer();
     const socket = await dial(server.port);
     for (let n = 0; n < 20; n += 1) {
@@ -96,8 +96,8 @@ describe('connections of a client', () => {
     socket.destroy();
   });
 
-  test('an answer that is read a little now and then is given up in time', async () => {
-    // The server's time stands still but for this: how long the test itself takes is no matter.
+  test('are closed after a time limit if an answer is read only a little at a time', async () => {
+    // The server's clock advances only by `later`, so it does not matter how long the test itself takes.
     let later = 0;
     const clock = { ...systemClock, monotonic: () => later };
     const { server } = await startTestServer({ pages: large, clock });
@@ -105,7 +105,7 @@ describe('connections of a client', () => {
     socket.on('error', () => {});
     socket.write(ASK);
     await once(socket, 'readable');
-    // So little at a time that all of it would take half a minute.
+    // So little at a time that reading it all would take half a minute.
     const reading = setInterval(() => void socket.read(), 200);
     later = 14_000;
     await eventually(() => socket.bytesRead > 500_000, { what: 'some more bytes' });
@@ -116,7 +116,7 @@ describe('connections of a client', () => {
     expect(socket.bytesRead).toBeLessThan(LARGE.length);
   });
 
-  test('connections without a request make room for others, and whoever waits for an answer gets it', async () => {
+  test('make room for others if they send no request, and a client that waits for an answer gets it', async () => {
     const slow = Promise.withResolvers<string>();
     const { server, logged } = await startTestServer({ metrics: () => slow.promise });
     const scrape = exchange(server.port, [Buffer.from(ASK.replace('/status.json', '/metrics'))], {

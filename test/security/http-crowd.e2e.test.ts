@@ -25,14 +25,14 @@ afterAll(async () => {
   await stack[Symbol.asyncDispose]();
 });
 
-/** What the daemon holds now, as the system counts it. */
+/** What the daemon holds now, according to the system. */
 const openFiles = () => readdirSync(`/proc/${daemon.pid}/fd`).length;
 const memory = () => {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) * 1024;
 };
 
-/** As the container asks: it is unhealthy after three in a row without an answer. */
+/** Asks like the container, which is unhealthy after three attempts in a row without an answer. */
 async function isHealthy() {
   const asked = [];
   while (asked.length < 3 && asked.at(-1)?.code !== 0) asked.push(await healthcheck());
@@ -44,7 +44,7 @@ async function healthcheck() {
   return { code, stdout };
 }
 
-test('connections that never ask for anything do not keep healthcheck out', async () => {
+test('connections that never send a request do not keep healthcheck out', async () => {
   using crowd = startCrowd(port, [['half a request', 300]]);
   const seen = [];
   for (let n = 0; n < 5; n += 1) seen.push(await healthcheck());
@@ -52,11 +52,11 @@ test('connections that never ask for anything do not keep healthcheck out', asyn
   expect(crowd.dialled).toBeGreaterThan(300);
 });
 
-/** As many connections as the server keeps, and one that is being taken in or closed now and then. */
+/** The server's limit of connections, plus those just being accepted or closed. */
 const MAX_FILES = 256 + 40;
 const MAX_MEMORY = 256 * 1024 ** 2;
 
-test('healthcheck gets through every crowd, and the crowd gets neither memory nor files', async () => {
+test('healthcheck gets through every crowd, and the crowd exhausts neither memory nor file descriptors', async () => {
   const before = { files: openFiles(), memory: memory() };
   const member = fc.tuple(fc.constantFrom(...KINDS), fc.integer({ min: 20, max: 150 }));
   await fc.assert(
@@ -74,7 +74,7 @@ test('healthcheck gets through every crowd, and the crowd gets neither memory no
   );
   await eventually(() => openFiles() <= before.files + 4, { what: 'the sockets to be closed' });
   expect(daemon.stderr).toEqual([]);
-  // However many there were: a line at once, and one after a minute.
+  // However many there were: one line at once, and one after a minute.
   expect(daemon.logged('http.crowded').length).toBeLessThan(4);
   for (const path of ['/livez', '/readyz', '/metrics', '/'])
     expect((await daemon.get(path)).status).toBe(200);

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { runProgram } from '../support/process.ts';
 
-test('healthcheck asks again where its connection is cut, and gives up in time where it always is', async () => {
+test('healthcheck retries when its connection is reset, and gives up in time if that always happens', async () => {
   for (const [cuts, expected] of [
     [3, 0],
     [Infinity, 1],
@@ -23,7 +23,7 @@ test('healthcheck asks again where its connection is cut, and gives up in time w
   }
 });
 
-test('healthcheck asks this host itself, also where Node.js is to use the proxy of the environment', async () => {
+test('healthcheck connects directly even if Node.js is told to use the proxy of the environment', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -40,7 +40,7 @@ test('healthcheck asks this host itself, also where Node.js is to use the proxy 
   expect(code).toBe(0);
 });
 
-test('healthcheck says why there is no answer where localhost is two addresses and neither answers', async () => {
+test('healthcheck prints every error if localhost has two addresses and neither answers', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -6,14 +6,14 @@ import { exchange, headsOf } from './raw-http.ts';
 
 afterEach(stopTestServers);
 
-/** The status and the text of one request with these lines after its first. */
+/** Sends one request with these header lines and returns the status and the text of its answer. */
 async function ask(port: number, path: string, lines: readonly string[], version = 'HTTP/1.1') {
   const text = [`GET ${path} ${version}`, ...lines, 'Connection: close', '', ''].join('\r\n');
   const answer = await exchange(port, [Buffer.from(text, 'latin1')], { ends: false });
   return { status: headsOf(answer.text)[0]?.status, text: answer.text };
 }
 
-/** The status of each Host on `/status.json`, which holds prices. */
+/** Returns the status for each Host on `/status.json`, which contains prices. */
 async function statuses(hosts: readonly string[], options: Partial<HttpServerOptions> = {}) {
   const { server } = await startTestServer(options);
   return await Promise.all(
@@ -36,7 +36,7 @@ const ADDRESSES = [
 ];
 const LOCALHOST = ['localhost', 'localhost:9464', 'LOCALHOST', 'LocalHost.', 'localhost.:9464'];
 
-/** Names of others, and forms that somebody might read as an address or as a name of ours. */
+/** Names of others, and forms that could be mistaken for an address or a name of ours. */
 const OTHERS = [
   'evil.example',
   'evil.example:9464',
@@ -89,8 +89,8 @@ const OTHERS = [
   'l%6fcalhost',
 ];
 
-describe('a page of another name that leads here reads nothing', () => {
-  test('addresses and localhost are known, with any port', async () => {
+describe('a page whose own host name leads here reads nothing', () => {
+  test('addresses and localhost are accepted, with any port', async () => {
     expect(await statuses([...ADDRESSES, ...LOCALHOST])).toEqual(all([...ADDRESSES, ...LOCALHOST], 200));
   });
 
@@ -98,11 +98,11 @@ describe('a page of another name that leads here reads nothing', () => {
     expect(await statuses(OTHERS)).toEqual(all(OTHERS, 421));
   });
 
-  test("this machine's own name is not known: whoever hands out addresses on a network hands out names", async () => {
+  test("this machine's own name is refused, because whoever assigns addresses on a network assigns names too", async () => {
     if (hostname() !== 'localhost') expect(await statuses([hostname()])).toEqual([[hostname(), 421]]);
   });
 
-  test('HTTP_HOST and HTTP_ALLOWED_HOSTS are known, and nothing below or beside them', async () => {
+  test('HTTP_HOST and HTTP_ALLOWED_HOSTS are accepted, but no subdomain or similar name', async () => {
     const options = { host: 'localhost', allowedHosts: ['worker', 'mirror.shop.example'] };
     const known = ['worker:9464', 'WORKER', 'mirror.shop.example', 'Mirror.Shop.Example.:443', '127.0.0.1'];
     const unknown = [
@@ -117,7 +117,7 @@ describe('a page of another name that leads here reads nothing', () => {
     ]);
   });
 
-  test.each(['/', '/status.json', '/metrics', '/nothing'])('%s is refused alike', async (path) => {
+  test.each(['/', '/status.json', '/metrics', '/nothing'])('%s refuses an unknown Host', async (path) => {
     const { server } = await startTestServer();
     const { status, text } = await ask(server.port, path, ['Host: evil.example']);
     expect(status).toBe(421);
@@ -125,7 +125,7 @@ describe('a page of another name that leads here reads nothing', () => {
     expect(text).toContain('HTTP_ALLOWED_HOSTS');
   });
 
-  test('headers of proxies neither open nor close anything', async () => {
+  test('headers of proxies neither grant nor deny access', async () => {
     const { server } = await startTestServer();
     const forwarded = (host: string) => [
       `X-Forwarded-Host: ${host}`,
@@ -139,7 +139,7 @@ describe('a page of another name that leads here reads nothing', () => {
     expect((await ask(server.port, '/metrics', known)).status).toBe(200);
   });
 
-  test('two Host headers are a bad request, whatever they say and wherever they are sent', async () => {
+  test('two Host headers are a bad request, whatever they contain and wherever they are sent', async () => {
     const { server } = await startTestServer();
     for (const [one, other] of [
       ['localhost', 'evil.example'],
@@ -150,7 +150,7 @@ describe('a page of another name that leads here reads nothing', () => {
         expect((await ask(server.port, path, [`Host: ${one}`, `host: ${other}`])).status).toBe(400);
   });
 
-  test('a target that names a host of its own is never served, and its Host is checked first', async () => {
+  test('a target that contains a host is never served, and its Host header is checked first', async () => {
     const { server } = await startTestServer();
     for (const target of ['http://localhost/metrics', 'http://evil.example/metrics', '//localhost/metrics'])
       for (const [host, status] of [
@@ -163,7 +163,7 @@ describe('a page of another name that leads here reads nothing', () => {
         ]);
   });
 
-  test('without any Host: HTTP/1.0 is answered, which no browser speaks; HTTP/1.1 is a bad request', async () => {
+  test('without a Host header, HTTP/1.0 is answered, which no browser speaks; HTTP/1.1 is a bad request', async () => {
     const { server } = await startTestServer();
     expect((await ask(server.port, '/metrics', [], 'HTTP/1.0')).status).toBe(200);
     expect((await ask(server.port, '/metrics', ['Host: evil.example'], 'HTTP/1.0')).status).toBe(421);
@@ -171,8 +171,8 @@ describe('a page of another name that leads here reads nothing', () => {
   });
 });
 
-describe('probes that come by any name', () => {
-  test('/livez is answered as ever: it tells nothing, and a restart would help nobody', async () => {
+describe('a probe with an unknown Host', () => {
+  test('gets the usual answer of /livez: it reveals nothing, and a restart would not help', async () => {
     const { server } = await startTestServer();
     const { status, text } = await ask(server.port, '/livez', ['Host: pod.probe.example']);
     expect(status).toBe(200);
@@ -182,7 +182,7 @@ describe('probes that come by any name', () => {
   test.each([
     [true, 200],
     [false, 503],
-  ])('/readyz keeps its status and leaves out why (ok: %s)', async (ok, status) => {
+  ])('gets the status of /readyz without its reasons (ok: %s)', async (ok, status) => {
     const { server } = await startTestServer({ ready: async () => ({ ok, reason: 'DD1391-100 is late' }) });
     const unknown = await ask(server.port, '/readyz', ['Host: pod.probe.example']);
     expect(unknown.status).toBe(status);
@@ -192,7 +192,7 @@ describe('probes that come by any name', () => {
   });
 });
 
-test('refused names are one line in the log, with a name that is safe to read', async () => {
+test('refused names are logged as one line, with a name that is safe to read', async () => {
   const { server, logged } = await startTestServer();
   for (const host of ['evil.example', 'other.example', 'evil.example', '"}\u001b[31m', 'a'.repeat(4000)])
     await ask(server.port, '/metrics', [`Host: ${host}`]);

@@ -4,7 +4,7 @@ import { exchange, headsOf } from './raw-http.ts';
 
 afterEach(stopTestServers);
 
-/** The answer to one request on a connection of its own. */
+/** Sends one request on a connection of its own and returns the answer. */
 async function ask(port: number, first: string, headers: readonly string[] = []) {
   const text = [`${first} HTTP/1.1`, 'Host: localhost', ...headers, 'Connection: close', '', ''].join('\r\n');
   const answer = await exchange(port, [Buffer.from(text)], { ends: false });
@@ -17,17 +17,17 @@ const fetchedBy = (site: string, mode = 'no-cors', dest = 'empty') => [
   `Sec-Fetch-Dest: ${dest}`,
 ];
 
-describe('what a web page of somebody else can do in a browser on this machine', () => {
+describe('a web page of somebody else in a browser on this machine', () => {
   test.each([
     ['cross-site', 'no-cors', 'script'],
     ['cross-site', 'no-cors', 'image'],
     ['cross-site', 'cors', 'empty'],
     ['cross-site', 'navigate', 'iframe'],
     ['cross-site', 'navigate', 'object'],
-    // Another port of this host is the same site.
+    // Another port of this host counts as the same site.
     ['same-site', 'no-cors', 'image'],
     ['nonsense', 'cors', 'empty'],
-  ])('its requests are refused before any work: %s, %s, %s', async (site, mode, dest) => {
+  ])('has its requests refused before any work: %s, %s, %s', async (site, mode, dest) => {
     let reads = 0;
     const metrics = async () => String((reads += 1));
     const { server } = await startTestServer({ metrics });
@@ -38,7 +38,7 @@ describe('what a web page of somebody else can do in a browser on this machine',
     expect([readyz.status, readyz.text.includes('degraded')]).toEqual([200, false]);
   });
 
-  test('a person may follow a link here, and the page may refresh itself', async () => {
+  test('may be left by a link to this page, which may also refresh itself', async () => {
     const { server } = await startTestServer();
     for (const headers of [
       fetchedBy('cross-site', 'navigate', 'document'),
@@ -58,29 +58,26 @@ describe('what a web page of somebody else can do in a browser on this machine',
     'GET /readyz',
     'GET /nothing',
     'POST /',
-  ])(
-    'the answer to %s may be neither embedded, framed, guessed at, kept nor read by others',
-    async (first) => {
-      const { server } = await startTestServer();
-      const { headers } = await ask(server.port, first, ['Origin: https://evil.example']);
-      expect(Object.fromEntries(headers ?? [])).toMatchObject({
-        'content-security-policy': expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
-        'cross-origin-resource-policy': 'same-origin',
-        'cross-origin-opener-policy': 'same-origin',
-        'referrer-policy': 'no-referrer',
-        'x-content-type-options': 'nosniff',
-        'cache-control': 'no-store',
-      });
-      expect(
-        [...(headers ?? new Map<string, string>()).keys()].filter((name) =>
-          /allow-|^server$|powered/.test(name),
-        ),
-      ).toEqual([]);
-    },
-  );
+  ])('cannot embed, frame, sniff, cache or read the answer to %s', async (first) => {
+    const { server } = await startTestServer();
+    const { headers } = await ask(server.port, first, ['Origin: https://evil.example']);
+    expect(Object.fromEntries(headers ?? [])).toMatchObject({
+      'content-security-policy': expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+      'cross-origin-resource-policy': 'same-origin',
+      'cross-origin-opener-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    });
+    expect(
+      [...(headers ?? new Map<string, string>()).keys()].filter((name) =>
+        /allow-|^server$|powered/.test(name),
+      ),
+    ).toEqual([]);
+  });
 });
 
-describe('what else is asked of a server', () => {
+describe('other HTTP features', () => {
   test('a preflight is refused, and allows nothing', async () => {
     const { server } = await startTestServer();
     const asked = [
@@ -92,7 +89,7 @@ describe('what else is asked of a server', () => {
     expect([status, text.toLowerCase().includes('access-control')]).toEqual([405, false]);
   });
 
-  test('TRACE sends nothing back of what was sent', async () => {
+  test('TRACE echoes nothing of the request', async () => {
     const { server } = await startTestServer();
     const { status, text } = await ask(server.port, 'TRACE /livez', [
       'Cookie: session=canary',
@@ -101,7 +98,7 @@ describe('what else is asked of a server', () => {
     expect([status, text.includes('canary')]).toEqual([405, false]);
   });
 
-  test('CONNECT is closed, and HTTP/2 refused, without a word of content', async () => {
+  test('CONNECT is closed and HTTP/2 is refused, both without content', async () => {
     const { server } = await startTestServer();
     const tunnel = await ask(server.port, 'CONNECT localhost:5432');
     expect([tunnel.over, tunnel.text]).toEqual([true, '']);
@@ -110,7 +107,7 @@ describe('what else is asked of a server', () => {
     expect([two.over, two.text.split('\r\n', 1)]).toEqual([true, ['HTTP/1.1 400 Bad Request']]);
   });
 
-  test('an upgrade is not taken: the request is answered as it is', async () => {
+  test('an upgrade is ignored: the request is answered over HTTP/1.1', async () => {
     const { server } = await startTestServer();
     for (const to of ['websocket', 'h2c', 'TLS/1.0'])
       expect((await ask(server.port, 'GET /livez', [`Upgrade: ${to}`, 'Connection: Upgrade'])).status).toBe(
@@ -118,7 +115,7 @@ describe('what else is asked of a server', () => {
       );
   });
 
-  test('ranges and encodings are not taken either: the whole answer, as it is', async () => {
+  test('ranges and encodings are ignored: the answer is complete and not compressed', async () => {
     const { server } = await startTestServer();
     const { status, headers, text } = await ask(server.port, 'GET /metrics', [
       'Range: bytes=0-1',
@@ -131,7 +128,7 @@ describe('what else is asked of a server', () => {
     ]);
   });
 
-  test('no answer repeats what it was asked', async () => {
+  test('no answer repeats parts of the request', async () => {
     const { server } = await startTestServer();
     for (const path of ['/canary', '/canary?canary', '/livez?canary', '/%63anary<canary>'])
       for (const headers of [

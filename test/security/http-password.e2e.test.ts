@@ -6,7 +6,7 @@ import { FILLED, holds, runProgram, startProgram, temporaryFolder } from '../sup
 import { createStack } from '../support/stack.ts';
 import { canary, findings } from './canaries.ts';
 
-test('a daemon with a password in a file: who has it reads, probes go on, it is nowhere to be seen', async () => {
+test('a password file guards the daemon’s pages, leaves probes open, can be replaced, and is never logged', async () => {
   const [first, second] = [canary('the password'), canary('the password after it')];
   const file = join(await temporaryFolder(), 'password');
   await writeFile(file, `${first.core}\n`);
@@ -25,14 +25,14 @@ test('a daemon with a password in a file: who has it reads, probes go on, it is 
 
   expect(await statuses('wrong')).toEqual([401, 401, 401, 200, 200]);
   expect(await statuses(first.core)).toEqual([200, 200, 200, 200, 200]);
-  // Whoever may not read the file has no need to.
+  // A healthcheck that cannot read the file does not need it.
   const env = { HTTP_PORT: String(port), HTTP_PASSWORD_FILE: '/gone' };
   expect(await runProgram(['healthcheck'], env)).toMatchObject({ code: 0 });
 
   await writeFile(file, `${second.core}\n`);
   await eventually(async () => (await ask('/metrics', second.core)).status === 200, { what: 'the new one' });
   expect((await ask('/metrics', first.core)).status).toBe(401);
-  // Cut short, as a file that is being written: the last whole one stays.
+  // The file is empty, as while it is being written: the last complete password stays valid.
   await writeFile(file, '');
   await eventually(async () => (await ask('/metrics', 'wrong')).status === 401);
   expect((await ask('/metrics', second.core)).status).toBe(200);

@@ -4,7 +4,7 @@ import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const servers: HttpServer[] = [];
 
-/** A server of this process alone; its page of prices holds a SKU. `logged`: its lines so far. */
+/** Starts a server in this process; its page of prices contains a SKU. `logged` returns its log lines so far. */
 export async function startTestServer(options: Partial<HttpServerOptions> = {}) {
   const lines: string[] = [];
   const prices = async () => ({ type: 'application/json', body: '{"sku":"DD1391-100"}\n', headers: {} });
@@ -31,7 +31,7 @@ export async function startTestServer(options: Partial<HttpServerOptions> = {}) 
   return { server, logged };
 }
 
-/** For afterEach. */
+/** Closes all servers; for afterEach. */
 export async function stopTestServers(): Promise<void> {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 }

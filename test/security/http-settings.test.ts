@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/config/config.ts';
 import { settingsWith, type SettingsEnv } from '../support/settings.ts';
 
-/** The variables that are wrong in this environment. */
+/** Returns the variables that are wrong in this environment. */
 function wrong(env: SettingsEnv): readonly string[] {
   try {
     settingsWith(env);
@@ -13,7 +13,7 @@ function wrong(env: SettingsEnv): readonly string[] {
   }
 }
 
-test('allowed hosts have one spelling each; without the variable there are none', () => {
+test('allowed hosts are normalised and deduplicated; without the variable there are none', () => {
   expect(settingsWith().http.allowedHosts).toBeNull();
   const hosts = (text: string) => settingsWith({ HTTP_ALLOWED_HOSTS: text }).http.allowedHosts;
   expect(hosts('Worker, worker.,Shop.example')).toEqual(['worker', 'shop.example']);
@@ -29,12 +29,12 @@ test.each([
   'a,,b',
   'a b',
   'münchen.example',
-  // In lower case, its first letter is an ASCII k.
+  // Its first letter, in lower case, is an ASCII k.
   '\u212aworker',
   '[::1]',
   '-a',
   `${'a.'.repeat(127)}a`,
-])('HTTP_ALLOWED_HOSTS takes no port, no wildcard and nothing that is no name: %s', (hosts) => {
+])('HTTP_ALLOWED_HOSTS accepts no port, no wildcard and nothing that is not a host name: %s', (hosts) => {
   expect(wrong({ HTTP_ALLOWED_HOSTS: hosts })).toEqual(['HTTP_ALLOWED_HOSTS']);
 });
 
@@ -46,7 +46,7 @@ test.each([
   'ümlaut-ümlaut-ümlaut',
   'x'.repeat(257),
   'sixteen-letters-\r',
-])('HTTP_PASSWORD_FILE takes no password that is empty, short or not printable: %j', (content) => {
+])('HTTP_PASSWORD_FILE accepts no password that is empty, short or not printable: %j', (content) => {
   const env = {
     PARTNER_BASE_URL: 'https://partner.example',
     PARTNER_API_KEY: 'key',
@@ -62,7 +62,7 @@ test.each([
   expect(loadConfig(env, () => 'sixteen-letters-\n').access.password?.read()).toBe('sixteen-letters-');
 });
 
-test('the password is kept out of every line, and healthcheck does not read it', () => {
+test('the password is redacted from every line, and healthcheck does not read it', () => {
   const config = settingsWith({ HTTP_PASSWORD: 'sixteen-letters-' });
   expect(config.secrets()).toContain('sixteen-letters-');
   const unreadable = () => {

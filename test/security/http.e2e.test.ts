@@ -8,7 +8,7 @@ import { fuzzCase, SMUGGLED } from './http-cases.ts';
 import { dial, endOf, exchange, headsOf } from './raw-http.ts';
 
 const SEED = Number(process.env['SEED'] ?? 7);
-/** What a daemon at rest may log a minute, whatever is sent to its HTTP port. */
+/** How many lines an idle daemon may log per minute, whatever is sent to its HTTP port. */
 const QUIET_LINES = 10;
 
 let stack: Stack;
@@ -27,7 +27,7 @@ afterAll(async () => {
   await stack[Symbol.asyncDispose]();
 });
 
-/** A scrape as Prometheus does it: the value of one metric of the process. */
+/** Scrapes like Prometheus and returns the value of one metric of the process. */
 async function scraped(metric: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(5000) });
   expect(response.status).toBe(200);
@@ -36,7 +36,7 @@ async function scraped(metric: string): Promise<number> {
   return Number(new RegExp(`^${metric} (.*)$`, 'm').exec(text)?.[1] ?? 0);
 }
 
-/** Runs `work`, and then sees that the daemon is none the worse for it. */
+/** Runs `work`, and then checks that the daemon is unharmed. */
 async function unharmed(work: () => Promise<void>): Promise<void> {
   const before = {
     memory: await scraped('process_resident_memory_bytes'),
@@ -54,7 +54,7 @@ async function unharmed(work: () => Promise<void>): Promise<void> {
   for (const path of ['/livez', '/readyz', '/metrics']) expect((await daemon.get(path)).status).toBe(200);
 }
 
-test('thousands of requests, wrong in every way: each is answered or closed, and nothing else happens', async () => {
+test('thousands of fuzzed requests are each answered or closed, and nothing else happens', async () => {
   console.log(`SEED=${SEED}`);
   const random = randomFrom(SEED);
   const statuses = new Map<number | 'closed', number>();
@@ -88,12 +88,12 @@ test('thousands of requests, wrong in every way: each is answered or closed, and
     };
     await Promise.all(Array.from({ length: 24 }, worker));
   });
-  // The cases are of every kind.
+  // The cases cover every kind of answer.
   for (const status of [200, 400, 404, 405, 417, 421, 431, 'closed'] as const)
     expect([status, statuses.get(status) ?? 0]).not.toEqual([status, 0]);
 });
 
-test('no request is found inside another: one answer, and the connection is over', async () => {
+test('no request is smuggled inside another: there is one answer, and the connection closes', async () => {
   await unharmed(async () => {
     for (const outer of SMUGGLED) {
       const inner = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
@@ -110,18 +110,18 @@ test.each([
   ['one header', `A: ${'a'.repeat(8200)}`],
   ['many headers', Array.from({ length: 1500 }, (_, n) => `A${n}: b`).join('\r\n')],
   ['more than 100 MB of them', Array.from({ length: 100 }, () => `A: ${'a'.repeat(1_100_000)}`).join('\r\n')],
-])('a head over 8 KiB is refused before it is whole: %s', async (_, headers) => {
+])('a head over 8 KiB is refused before it is complete: %s', async (_, headers) => {
   await unharmed(async () => {
     const head = Buffer.from(`GET /livez HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`);
     const { text, over } = await exchange(port, [head], { ends: false });
     expect(over).toBe(true);
-    // Whoever still writes when the refusal comes may see the reset and not the answer.
+    // A client that is still writing when the refusal comes may see the reset instead of the answer.
     if (head.length < 100_000 || text !== '') expect(text).toMatch(/^HTTP\/1\.1 431 /);
   });
 });
 
-describe.concurrent('connections that are held', () => {
-  test('headers that never end are cut off', async ({ expect }) => {
+describe.concurrent('a held connection', () => {
+  test('is cut off if its headers never end', async ({ expect }) => {
     const socket = await dial(port);
     socket.write('GET /livez HTTP/1.1\r\n');
     const trickle = setInterval(() => socket.write('X: y\r\n'), 250);
@@ -129,7 +129,7 @@ describe.concurrent('connections that are held', () => {
     clearInterval(trickle);
   });
 
-  test('a body that never ends is not read', async ({ expect }) => {
+  test('is cut off if its body never ends', async ({ expect }) => {
     const socket = await dial(port);
     socket.write('POST /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n');
     let sent = 0;
@@ -143,14 +143,14 @@ describe.concurrent('connections that are held', () => {
     expect(sent).toBeLessThan(100_000_000);
   });
 
-  test('back-off is cut off, before a request and after an answer', async ({ expect }) => {
+  test('is cut off if it is idle, before a request and after an answer', async ({ expect }) => {
     const [silent, idle] = [await dial(port), await dial(port)];
     idle.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
     expect(await Promise.all([endOf(silent, 9000), endOf(idle, 9000)])).toEqual([true, true]);
   });
 });
 
-test('more connections than there is room for do no harm for longer than they may be held', async () => {
+test('connections beyond the limit do no harm, and are closed after the time limit', async () => {
   await unharmed(async () => {
     const held = await Promise.all(Array.from({ length: 300 }, () => dial(port)));
     for (const socket of held) socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n');

@@ -7,7 +7,7 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 import { advisoryLocksOf, dropRoles, LOCKS_OF_OLD } from './neighbours.ts';
 
-test('a stranger who holds every advisory lock that there has ever been, and thousands more, stops nothing', async () => {
+test('a stranger who holds every advisory lock ever used, and thousands more, stops nothing', async () => {
   await using stack = await createStack({
     backend: 'postgres',
     database: 'empty',
@@ -34,14 +34,14 @@ test('a stranger who holds every advisory lock that there has ever been, and tho
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, sandbox.world);
     await migrateDatabase(stack.databaseUrl);
-    // Nothing of the mirror is locked where others can lock.
+    // The mirror takes no lock where others can take it as well.
     expect(await advisoryLocksOf(sql, stranger)).toEqual([]);
   } finally {
     await holder.end({ timeout: 2 });
   }
 });
 
-test('a name of a service that is no name is cut, and its request counted', async () => {
+test('an overlong service name is truncated, and its request counted', async () => {
   await using stack = await createStack({ sandbox: { skus: 5 } });
   const { sql } = stack;
   await stack.once();
@@ -50,7 +50,7 @@ test('a name of a service that is no name is cut, and its request counted', asyn
   expect([...kept]).toEqual([{ length: 64 }]);
 });
 
-test('a seller who keeps the watchlist locked holds up nothing, and is named in the log, by readyz and by status', async () => {
+test('a seller who keeps the watchlist locked blocks nothing, and is named by the log and readyz', async () => {
   await using stack = await createStack({ sandbox: { skus: 40, seed: 5 } });
   const { sql, sandbox } = stack;
   const daemon = await stack.start();
@@ -93,7 +93,7 @@ test('a seller who keeps the watchlist locked holds up nothing, and is named in 
   });
 });
 
-test('whoever keeps a table of the ledger locked is named by readyz, although nothing can be read, and by a start', async () => {
+test('a session that keeps a ledger table locked is named by readyz, which can read nothing, and by a start', async () => {
   await using stack = await createStack({ sandbox: { skus: 5 } });
   const daemon = await stack.start();
   await stack.caughtUp();

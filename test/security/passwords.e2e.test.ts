@@ -9,7 +9,7 @@ import { startProgram, temporaryFolder } from '../support/process.ts';
 import { dropRoles } from './neighbours.ts';
 
 test.concurrent.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
-  'demo on a %s says how to look without its password',
+  'demo on a %s prints how to connect without its password',
   async (variable, { expect, onTestFinished }) => {
     const database = await createDatabase();
     const role = `seller_${randomBytes(6).toString('hex')}`;
@@ -44,7 +44,7 @@ test.concurrent.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
   },
 );
 
-test('run says at its start which password goes in clear text to another host', async () => {
+test('run warns at its start which connections send a password in clear text to another host', async () => {
   await using daemon = startProgram(['run'], {
     PARTNER_API_KEY: 'key',
     PARTNER_SECRET: 'of the partner',

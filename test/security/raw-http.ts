@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** Everything that came back on a connection. `over`: the server has ended or reset it, in time. */
+/** Everything that came back on a connection. `over`: the server has ended or reset it in time. */
 export interface Heard {
   readonly text: string;
   readonly over: boolean;
 }
 
-/** A connection that nothing is wrong with yet. Errors of it are its end, and nobody's problem. */
+/** Opens a connection. Its errors are ignored: they only end it. */
 export async function dial(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
   socket.on('error', () => {});
@@ -15,10 +15,7 @@ export async function dial(port: number): Promise<Socket> {
   return socket;
 }
 
-/**
- * Writes the pieces one after the other, lets go of its own end where `ends`, and listens until the server has ended
- * too.
- */
+/** Writes the pieces one after the other, ends its own side if `ends`, and listens until the server has ended too. */
 export async function exchange(
   port: number,
   pieces: readonly Buffer[],
@@ -37,7 +34,7 @@ export async function exchange(
   return { text: Buffer.concat(chunks).toString('latin1'), over };
 }
 
-/** Whether the server ends or resets the connection within this time. */
+/** Returns whether the server ends or resets the connection within this time. */
 export async function endOf(socket: Socket, patienceMs: number): Promise<boolean> {
   if (socket.destroyed || socket.readableEnded) return true;
   const over = new AbortController();
@@ -60,7 +57,7 @@ export interface Head {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** The heads of the answers, interim ones (1xx) left out, in order. Throws on anything that is none. */
+/** Parses the heads of the answers in order, without interim ones (1xx). Throws on anything else. */
 export function headsOf(text: string): Head[] {
   const heads: Head[] = [];
   let rest = text;
@@ -75,13 +72,13 @@ export function headsOf(text: string): Head[] {
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
       }),
     );
-    // What Node.js refuses by itself has no body, sent in no chunks.
+    // A refusal by Node.js itself has no body, but ends with an empty chunk.
     if (headers.get('transfer-encoding') === 'chunked' && rest.startsWith('0\r\n\r\n', end + 4)) {
       rest = rest.slice(0, end + 4) + rest.slice(end + 9);
     }
     const length = Number(headers.get('content-length') ?? 0);
     rest = rest.slice(end + 4);
-    // The answer to HEAD has a length and no body.
+    // The answer to HEAD has a length but no body.
     if (!rest.startsWith('HTTP/1.1 ')) rest = rest.slice(length);
     if (status >= 200) heads.push({ status, headers });
   }

@@ -7,8 +7,8 @@ import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { DECIDED, READ, type Rights, type Role } from './decided-rights.ts';
 
 /*
- * Who may do what, for every object there is: read from the system catalogs, so that a new one without a
- * decision here fails.
+ * The rights of each role on every object. The objects are read from the system catalogs, so that a new one
+ * without a decision here fails.
  */
 
 const ROLES: readonly Role[] = ['catalog_reader', 'catalog_watcher', 'stranger'];
@@ -61,7 +61,7 @@ const RIGHTS: Readonly<Record<Thing['kind'], readonly string[]>> = {
   schema: ['USAGE', 'CREATE'],
 };
 
-/** What the server says that each role may do with a thing, with some column of it, or hand on. */
+/** Returns what the server says that each role may do with an object, with a column of it, or grant to others. */
 async function rightsOn({ kind, oid }: Thing): Promise<Rights> {
   const check = {
     table: 'has_table_privilege',
@@ -89,7 +89,7 @@ async function rightsOn({ kind, oid }: Thing): Promise<Rights> {
 
 const keyOf = ({ kind, name }: Thing) => `${kind} ${name}`;
 
-test('every object has a decision, and each role has the rights decided and no other', async () => {
+test('every object has a decision, and each role has exactly the rights decided', async () => {
   const all = await things();
   const undecided = all.filter(
     (thing) =>
@@ -107,7 +107,8 @@ test('every object has a decision, and each role has the rights decided and no o
   const found: Record<string, Rights> = {};
   const decided: Record<string, Rights> = {};
   for (const thing of all) {
-    // BullMQ's functions are open to all as it makes them; nobody can name them without USAGE on their schema.
+    // BullMQ creates its functions executable by everyone; without USAGE on their schema nobody can call them by
+    // name.
     if (thing.schema === QUEUE_SCHEMA && thing.kind === 'function') continue;
     found[keyOf(thing)] = await rightsOn(thing);
     decided[keyOf(thing)] = DECIDED[keyOf(thing)] ?? {};
@@ -115,7 +116,7 @@ test('every object has a decision, and each role has the rights decided and no o
   expect(found).toEqual(decided);
 });
 
-test('tables to come are readable and no more; nothing is granted to everyone', async () => {
+test('future tables are readable and nothing more; nothing is granted to everyone', async () => {
   await sql`create table catalog.of_tomorrow (id bigint generated always as identity)`;
   try {
     const tomorrow = (await things()).filter(({ name }) => name.includes('of_tomorrow'));
@@ -136,7 +137,7 @@ test('tables to come are readable and no more; nothing is granted to everyone', 
   expect([...toEveryone]).toEqual([]);
 });
 
-test('the roles are no more than groups: no login, no attribute, member of nothing', async () => {
+test('the roles are only groups: no login, no attributes, no memberships', async () => {
   const roles = await sql`
     select rolname, rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls as more,
       exists (select from pg_auth_members m where m.member = r.oid) as member
@@ -147,7 +148,7 @@ test('the roles are no more than groups: no login, no attribute, member of nothi
   ]);
 });
 
-test('every function that runs with the daemon’s rights has its search_path pinned, temporary schema last', async () => {
+test('every function that runs with the daemon’s rights pins its search_path, with the temporary schema last', async () => {
   const definers = await sql<{ name: string; path: string | null }[]>`
     select p.oid::regprocedure::text as name,
       (select setting from unnest(proconfig) as setting where setting like 'search_path=%') as path
@@ -186,7 +187,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     expect([name, path]).toEqual([name, 'search_path=pg_catalog, pg_temp']);
 });
 
-/** Runs a statement as one of the roles, and undoes it; 'done', or the SQLSTATE that it failed with. */
+/** Runs statements as one of the roles and rolls them back. Returns 'done', or the SQLSTATE of the error. */
 async function attempt(role: Role, ...statements: string[]): Promise<string> {
   const undone = new Error('undone');
   const work = async (tx: Tx) => {
@@ -200,7 +201,7 @@ async function attempt(role: Role, ...statements: string[]): Promise<string> {
   );
 }
 
-describe('really tried', () => {
+describe('statements that each role tries', () => {
   const DENIED = '42501';
   const tries: [statement: string, allowed: readonly Role[]][] = [
     ['select * from catalog.skus', ['catalog_reader']],
@@ -289,7 +290,7 @@ describe('really tried', () => {
     );
   });
 
-  test('what a watcher puts into its own temporary schema changes nothing for the daemon’s functions', async () => {
+  test('objects in a watcher’s own temporary schema change nothing for the daemon’s functions', async () => {
     const shadows = [
       'create temp table settings (rate_limit int, rate_window float, rate_floor int)',
       'create temp table pace (backoff_until timestamptz)',
@@ -320,7 +321,7 @@ describe('really tried', () => {
     expect(result).toMatchObject({ own: { rows: '0' }, real: { sends: 1, due: 1 } });
   });
 
-  test('a role that is a member of both, and logs in, has what both have', async () => {
+  test('a login role that is a member of both has the rights of both', async () => {
     const name = `seller_${randomBytes(6).toString('hex')}`;
     await sql.unsafe(`create role ${name} login password 'x' in role catalog_reader, catalog_watcher`);
     const url = Object.assign(new URL(database.url), { username: name, password: 'x' });

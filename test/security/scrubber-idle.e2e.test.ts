@@ -5,10 +5,10 @@ import { FILLED, holds } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 /*
- * The scrubber is the second guard: what could leak is not given to the log in the first place. Where no answer
- * echoes a secret, it therefore finds nothing to cut out, and no line names a file's address.
+ * The scrubber is the second line of defence: secrets are not passed to the log in the first place. If no answer
+ * echoes a secret, it therefore finds nothing to redact, and no line contains the address of a file.
  */
-test('no line of a run through ordinary trouble carries anything that has to be cut out of it', async () => {
+test('a run through ordinary failures logs no line from which anything has to be redacted', async () => {
   await using stack = await createStack({
     sandbox: { skus: 200, liveShare: 0.05, seed: 95 },
     env: { LOG_LEVEL: 'trace', PARTNER_TIMEOUT: '1s', DELTA_INTERVAL: '500ms' },

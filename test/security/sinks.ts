@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * Every row of every table of the database, of whatever schema, as text. Temporary ones of other sessions nobody can
- * read; they come and go.
+ * Returns every row of every table of the database, in any schema, as text. Temporary tables of other sessions are
+ * left out: they cannot be read, and they come and go.
  */
 export async function allRows(sql: Sql): Promise<string> {
   const tables = await sql<{ name: string }[]>`
@@ -27,7 +27,7 @@ const READ: Readonly<Record<string, (redis: Redis, key: string) => Promise<unkno
   stream: (redis, key) => redis.xrange(key, '-', '+'),
 };
 
-/** Every key with this prefix and all that it holds, as text. */
+/** Returns every key with this prefix and its whole value, as text. */
 export async function allKeys(url: string, prefix: string): Promise<string> {
   const redis = new Redis(url);
   try {
@@ -40,7 +40,7 @@ export async function allKeys(url: string, prefix: string): Promise<string> {
     } while (cursor !== '0');
     const values = keys.map(async (key) => {
       const type = await redis.type(key);
-      // A key may go between the scan and the refresh.
+      // A key may vanish between the scan and the read.
       return type === 'none' ? [key] : [key, await readerOf(type)(redis, key)];
     });
     return JSON.stringify(await Promise.all(values));

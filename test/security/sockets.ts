@@ -7,11 +7,11 @@ interface Target {
   readonly lookup?: LookupFunction;
 }
 
-/** Sockets that this process sets going, while it is watched. */
+/** Sockets that this process opens while it is watched. */
 export interface Watch extends Disposable {
-  /** How many there were to a port: what tests before left behind may still connect to its own. */
+  /** How many went to a port. Filtered, because leftovers of earlier tests may still connect to their own ports. */
   readonly count: (port: number) => number;
-  /** Addresses that one would have been connected to outside of this machine. None is: it is destroyed instead. */
+  /** Addresses outside this machine to which a socket would have connected. None does: it is destroyed instead. */
   readonly strays: readonly string[];
 }
 

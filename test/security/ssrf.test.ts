@@ -15,7 +15,7 @@ const PUBLIC = new URL('https://api.example.com/v1');
 const LOOPBACK = new URL('http://127.0.0.1:8080');
 const SIGNED = '?X-Amz-Signature=canary';
 
-/** Names that somebody else controls, and where they lead. */
+/** Names that somebody else controls, and the addresses they resolve to. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'metadata.google.internal': ['169.254.169.254'],
   metadata: ['169.254.169.254'],
@@ -36,9 +36,9 @@ const resolve: Resolver = (name, done) => {
   done(null, found);
 };
 
-/** URLs as an answer may carry them. `{port}`: where somebody listens on loopback, and must hear nothing. */
+/** URLs that an answer may contain. `{port}` is a listener on loopback that must not be reached. */
 const REFUSED: readonly string[] = [
-  // Private networks, by whatever spelling.
+  // Private networks, in any spelling.
   'https://10.0.0.1:{port}/m.gz',
   'https://10.255.255.255/m.gz',
   'https://172.16.0.1/m.gz',
@@ -99,7 +99,7 @@ const REFUSED: readonly string[] = [
   'https://to-nat64.example.com:{port}/',
   'https://to-both.example.com:{port}/',
   'https://to-both6.example.com:{port}/',
-  // Spellings that a parser makes into something else.
+  // Spellings that a parser turns into something else.
   'https://１２７.０.０.１:{port}/',
   'https://①②⑦.0.0.1:{port}/',
   'https://127。0。0。1:{port}/',
@@ -143,10 +143,7 @@ function portOf(text: string): number {
   return Number(port === '' ? (protocol === 'http:' ? 80 : 443) : port);
 }
 
-/**
- * What becomes of an answer of the manifest route with this URL: the kind of error, and how many sockets were set
- * going.
- */
+/** Treats this URL as the manifest answer's; returns the kind of error and how many sockets were opened. */
 async function effectsOf(text: string) {
   using sockets = watchSockets();
   const url = text.includes('?') || text.includes('#') ? text : `${text}${SIGNED}`;
@@ -165,22 +162,22 @@ async function effectsOf(text: string) {
   return { kind, sockets: sockets.count(portOf(text)), strays: sockets.strays };
 }
 
-test.each(REFUSED)('a manifest at %j is refused, and nobody is connected to', async (form) => {
+test.each(REFUSED)('a manifest at %j is refused, and no connection is made', async (form) => {
   const text = form.replace('{port}', String(listener.port));
   const { kind, sockets, strays } = await effectsOf(text);
   expect(['url-refused', 'unreadable']).toContain(kind);
   expect([listener.connections, strays]).toEqual([0, []]);
-  // A name is looked up by the connection itself, which then is not made; anything else does not get so far.
+  // A name is resolved by the socket itself, which then does not connect; any other URL opens no socket.
   const host = URL.parse(text)?.hostname.replace(/\.$/, '') ?? '';
   expect(sockets).toBe(kind === 'url-refused' && Object.hasOwn(NAMES, host) ? 1 : 0);
 });
 
-test('the table is a long one', () => {
+test('the table of refused URLs has more than 80 entries', () => {
   expect(new Set(REFUSED).size).toBeGreaterThan(80);
 });
 
-describe('the look-up', () => {
-  /** Answers one after the other, the last one again and again. */
+describe('the DNS look-up', () => {
+  /** Returns these answers one after the other, and then repeats the last one. */
   function rebinding(...answers: string[][]) {
     let asked = 0;
     const resolve: Resolver = (_, done) => {
@@ -194,7 +191,7 @@ describe('the look-up', () => {
     return { resolve, asked: () => asked };
   }
 
-  test('is the one that is connected by: a name that leads elsewhere a moment later is not asked again', async () => {
+  test('is the one that the connection uses: a name that changes a moment later is not resolved again', async () => {
     using sockets = watchSockets();
     const base = await serve((_, response) => response.end(fileOf(3)));
     const url = new SecretUrl(new URL(`http://files.localhost:${base.port}/m.gz${SIGNED}`));
@@ -217,7 +214,7 @@ describe('the look-up', () => {
     expect(sockets.strays).toEqual([]);
   });
 
-  test('lets a loopback name lead to loopback alone', async () => {
+  test('lets a loopback name resolve to loopback only', async () => {
     using sockets = watchSockets();
     const url = new SecretUrl(new URL(`http://files.localhost:${listener.port}/m.gz${SIGNED}`));
     for (const address of ['10.0.0.1', '169.254.169.254', '93.184.216.34', 'fd00::1']) {
@@ -231,7 +228,7 @@ describe('the look-up', () => {
   });
 });
 
-test.each([301, 302, 303, 307, 308])('a %i of the files origin is not followed', async (status) => {
+test.each([301, 302, 303, 307, 308])('a %i from the files origin is not followed', async (status) => {
   const to = `http://127.0.0.1:${listener.port}/stolen${SIGNED}`;
   const base = await serve((_, response) => response.writeHead(status, { location: to }).end());
   const url = new SecretUrl(new URL(`/m.gz${SIGNED}`, base));
@@ -239,7 +236,7 @@ test.each([301, 302, 303, 307, 308])('a %i of the files origin is not followed',
   expect([error.kind, error.status, listener.connections]).toEqual(['file-fault', status, 0]);
 });
 
-test('a files origin sees no header that it could not guess', async () => {
+test('a files origin receives no header that it could not guess', async () => {
   let headers: string[] = [];
   const base = await serve((request, response) => {
     headers = Object.keys(request.headers);
@@ -289,7 +286,7 @@ describe('with PARTNER_FILES_ORIGINS', () => {
     ['metadata.google.internal', false],
     ['instance-data.ec2.internal', false],
   ])(
-    'a listed name may lead into a private network, but to no metadata service: %s',
+    'a listed name may lead into a private network, but not to a metadata service: %s',
     async (name, passes) => {
       const url = new URL(`https://${name}/m.gz`);
       const code = await new Promise<string | undefined>((seen) => {

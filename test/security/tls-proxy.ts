@@ -6,21 +6,21 @@ import { fileURLToPath } from 'node:url';
 
 export type Certificate = 'localhost' | 'address' | 'elsewhere';
 
-/** Path of a file of the test certificates. */
+/** Returns the path of one of the test certificates. */
 export const certificate = (name: string): string =>
   fileURLToPath(new URL(`certificates/${name}`, import.meta.url));
 
-/** A server's front that speaks TLS, as Postgres does (after an SSLRequest) or as Redis does (at once). */
+/** A TLS front of a server, which starts TLS like Postgres (after an SSLRequest) or like Redis (at once). */
 export interface TlsProxy extends AsyncDisposable {
   readonly port: number;
-  /** Connections so far, and those of them whose handshake came to its end. */
+  /** Connections so far, and how many of them completed the handshake. */
   readonly connections: number;
   readonly secured: number;
-  /** Bytes that got through to the server, decrypted. */
+  /** Bytes that reached the server, decrypted. */
   readonly passed: number;
-  /** What came in the clear where TLS was to begin. */
+  /** What arrived in the clear instead of TLS. */
   readonly clear: string;
-  /** Names on the certificates that clients have shown. */
+  /** Names on the certificates that clients have presented. */
   readonly clients: readonly string[];
 }
 
@@ -30,11 +30,11 @@ const HANDSHAKE = 0x16;
 export interface TlsProxyOptions {
   readonly protocol: 'postgres' | 'redis';
   readonly shows?: Certificate;
-  /** Answers SSLRequest with N, as a server without TLS does, or somebody in between. */
+  /** Answers SSLRequest with N, like a server without TLS or somebody in between. */
   readonly refuses?: boolean;
 }
 
-/** Opens a front to the server at the host and port of `url`. */
+/** Opens a TLS front of the server at the host and port of `url`. */
 export async function tlsProxyTo(url: string, options: TlsProxyOptions): Promise<TlsProxy> {
   const { hostname, port } = new URL(url);
   const name = options.shows ?? 'localhost';
@@ -75,7 +75,7 @@ export async function tlsProxyTo(url: string, options: TlsProxyOptions): Promise
       if (!first[0].equals(SSL_REQUEST)) return clear(socket, first[0]);
       socket.write(options.refuses ? 'N' : 'S');
     }
-    // The first byte tells a handshake from anything else; it is put back for the handshake.
+    // The first byte tells a handshake from anything else. It is put back for the handshake.
     socket.once('readable', () => {
       const head = socket.read() as Buffer | null;
       if (head === null) return;

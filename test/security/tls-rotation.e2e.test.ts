@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { hasRedisServer, startRedisServer } from '../support/redis-server.ts';
 import { certificate, tlsProxyTo } from './tls-proxy.ts';
 
-/* Files of TLS that are rotated, or away for a moment, while the daemon runs. */
+/* TLS files that are rotated, or missing for a moment, while the daemon runs. */
 
 const UNKNOWN_CA = 'SELF_SIGNED_CERT_IN_CHAIN';
 let folder: string;
@@ -47,7 +47,7 @@ function openPool(url: DatabaseUrl): Sql {
   return sql;
 }
 
-/** What becomes of a statement on a connection that is made for it. */
+/** Runs a statement on a new connection; returns 'done' or the error's code. */
 async function anew(sql: Sql): Promise<string> {
   await sql`select pg_terminate_backend(pg_backend_pid())`.catch(() => {});
   return await sql`select 1`.then(
@@ -56,7 +56,7 @@ async function anew(sql: Sql): Promise<string> {
   );
 }
 
-test('the pool takes the authority that the file has when a connection is made', async () => {
+test('the pool uses the authority that the file contains when it connects', async () => {
   const { url } = await postgresByTls();
   const sql = openPool(() => url.href);
   expect(await anew(sql)).toBe('done');
@@ -66,7 +66,7 @@ test('the pool takes the authority that the file has when a connection is made',
   expect(await anew(sql)).toBe('done');
 });
 
-test('a certificate whose key is not there yet, and files that are away, count as they were', async () => {
+test('a certificate without its new key, or files that are missing, leave the last complete set in use', async () => {
   const { proxy, url } = await postgresByTls();
   put('client.pem', 'client.pem');
   put('client.key', 'client.key');
@@ -98,7 +98,7 @@ function openBackend(redisUrl: string | null, databaseUrl: string, errors: Error
   return backend;
 }
 
-test('queues in Postgres go on while a file is away', async () => {
+test('queues in Postgres continue while a file is missing', async () => {
   const database = await createDatabase();
   onTestFinished(() => database.drop());
   const { url } = await postgresByTls(database.url);
@@ -121,7 +121,7 @@ test('queues in Postgres go on while a file is away', async () => {
 });
 
 test.skipIf(!hasRedisServer)(
-  'Redis: the authority that the file has, and the last one while it is away',
+  'Redis uses the authority in the file, and the last one while the file is missing',
   async () => {
     await using redis = await startRedisServer();
     const redisUrl = redis.url;

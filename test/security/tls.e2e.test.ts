@@ -17,7 +17,7 @@ import { certificate, type TlsProxy, tlsProxyTo, type TlsProxyOptions } from './
 const CA = certificate('ca.pem');
 const OTHER_CA = certificate('other-ca.pem');
 
-/** The URL by way of the proxy, with what it asks of TLS. */
+/** Returns the URL through the proxy, with these TLS parameters. */
 function through(url: string, proxy: TlsProxy, host: string, parameters: Record<string, string>): string {
   const changed = new URL(url);
   changed.hostname = host;
@@ -26,7 +26,7 @@ function through(url: string, proxy: TlsProxy, host: string, parameters: Record<
   return changed.href;
 }
 
-/** What becomes of one use of a connection: 'done', or the code of the error that ends it. */
+/** Uses a connection once; returns 'done', or the code of the error that ends it. */
 async function outcome(use: () => Promise<unknown>): Promise<string> {
   return await use().then(
     () => 'done',
@@ -34,7 +34,7 @@ async function outcome(use: () => Promise<unknown>): Promise<string> {
   );
 }
 
-/** Everything that speaks to Postgres. */
+/** Everything that connects to Postgres. */
 const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
   'the pool of the store': async (url) => {
     const sql = connect(url, { max: 1 });
@@ -79,7 +79,7 @@ type Case = [
   outcome: string,
 ];
 
-/** sslmode as libpq means it. */
+/** sslmode with the meaning that libpq gives it. */
 const CASES: readonly Case[] = [
   [
     'verify-full, right authority and name',
@@ -157,7 +157,7 @@ const CASES: readonly Case[] = [
   ['require alone', { sslmode: 'require' }, 'localhost', 'elsewhere', 'done'],
 ];
 
-describe.concurrent('Postgres by TLS', () => {
+describe.concurrent('Postgres over TLS', () => {
   test.for(CASES)('%s', async ([, given, host, shows, expected], { expect }) => {
     const database = await createDatabase();
     await migrateDatabase(database.url);
@@ -170,14 +170,14 @@ describe.concurrent('Postgres by TLS', () => {
     for (const [who, use] of Object.entries(POSTGRES)) outcomes[who] = await outcome(() => use(url));
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(POSTGRES).map((who) => [who, expected])));
     expect(proxy.clear).toBe('');
-    // Whoever is refused has heard nothing: no password, no statement.
+    // A server that is refused receives nothing: no password, no statement.
     if (expected !== 'done') expect(proxy.passed).toBe(0);
     else expect(proxy.secured).toBeGreaterThanOrEqual(Object.keys(POSTGRES).length);
     await database.drop();
   });
 
   test.for(['require', 'verify-full'])(
-    'a server, or somebody in between, that says it has no TLS hears nothing more: %s',
+    'a server, or somebody in between, that claims to have no TLS receives nothing more: %s',
     async (sslmode, { expect }) => {
       const real = inject('postgresUrl');
       await using proxy = await tlsProxyTo(real, { protocol: 'postgres', refuses: true });
@@ -187,7 +187,7 @@ describe.concurrent('Postgres by TLS', () => {
     },
   );
 
-  test('a client shows its certificate', async ({ expect }) => {
+  test('a client presents its certificate', async ({ expect }) => {
     const real = inject('postgresUrl');
     await using proxy = await tlsProxyTo(real, { protocol: 'postgres' });
     const files = { sslrootcert: CA, sslcert: certificate('client.pem'), sslkey: certificate('client.key') };
@@ -213,7 +213,7 @@ withRedis('Redis by TLS', () => {
   test.for(REDIS_CASES)('%s', async ([, given, host, shows, expected], { expect }) => {
     const real = inject('redisUrl') ?? '';
     await using proxy = await tlsProxyTo(real, { protocol: 'redis', ...(shows !== undefined && { shows }) });
-    // In capitals, too: a scheme is a scheme.
+    // The scheme is in capitals, because schemes are case-insensitive.
     const url = through(real, proxy, host, given).replace(/^redis:/, 'REDISS:');
     const errors: Error[] = [];
     const onError = (error: Error) => errors.push(error);
@@ -242,9 +242,9 @@ withRedis('Redis by TLS', () => {
   });
 });
 
-describe.concurrent('a mirror by TLS', () => {
+describe.concurrent('a mirror over TLS', () => {
   test.for(backends())(
-    'is filled, and everything it says is said by TLS: queues in %s',
+    'is filled, and sends everything over TLS: queues in %s',
     async (backend, { expect }) => {
       await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 17 } });
       await using postgres = await tlsProxyTo(stack.databaseUrl, { protocol: 'postgres' });
@@ -270,7 +270,7 @@ describe.concurrent('a mirror by TLS', () => {
     },
   );
 
-  test('with an authority that is not the server’s, ends at once and says why; doctor does too', async ({
+  test('exits at once and says why if it does not trust the server’s authority; doctor does too', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: { skus: 20 } });
@@ -288,7 +288,7 @@ describe.concurrent('a mirror by TLS', () => {
     expect(proxy.passed).toBe(0);
   });
 
-  test('takes NODE_EXTRA_CA_CERTS, of a file too, where the URL names no authority', async ({
+  test('uses NODE_EXTRA_CA_CERTS, also from an env file, if the URL names no authority', async ({
     expect,
     onTestFinished,
   }) => {

@@ -8,8 +8,8 @@ import { dropRoles } from './neighbours.ts';
 import { drawSettings, setTraps, sprung } from './traps.ts';
 
 /**
- * A database with the rights that PostgreSQL 14 gives by default, a plain role that the mirror runs as, and one
- * without a grant.
+ * Gives the database PostgreSQL 14's default rights, and creates a plain role for the mirror and one without a
+ * grant.
  */
 async function asPlainRole(stack: Stack) {
   const { sql } = stack;
@@ -29,7 +29,7 @@ async function asPlainRole(stack: Stack) {
 }
 
 test.for(backends())(
-  'functions, operators and settings of others are in no statement’s way: queues in %s',
+  'functions, operators and settings of others interfere with no statement: queues in %s',
   { timeout: 180_000 },
   async (backend) => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
@@ -79,7 +79,7 @@ test.for(backends())(
 );
 
 test.for(['catalog', 'catalog_internal', 'catalog_queue'])(
-  'a schema %s that another role has made is refused, and nothing is put there',
+  'a schema %s that another role owns is refused, and nothing is created in it',
   async (schema) => {
     const roles: string[] = [];
     onTestFinished(() => dropRoles(...roles));

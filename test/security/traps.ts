@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /*
- * What others on the server can leave in the way of a session that takes names as they come: functions and operators in
- * `public` that fit better than Postgres's own, and settings of the role.
+ * What others on the server can put in the way of a session that does not qualify names: functions and operators
+ * in `public` that fit better than Postgres's own, and settings of the role.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = ['src/**/*.ts', 'drizzle/**/*.sql', 'node_modules/bullmq/dist/esm/postgres/sql-scripts.js'];
-/** Types of parameters, columns and literals; with an exact fit a function in `public` is preferred to a cast. */
+/** Types of parameters, columns and literals. An exact match in `public` is preferred to a cast. */
 const TYPES = [
   'text',
   'name',
@@ -48,7 +48,7 @@ const OPERATORS = [
   '~',
 ];
 
-/** Names that something in the source looks like a call of. */
+/** Returns the names in the sources that look like function calls. */
 function calledNames(): string[] {
   const texts = SOURCES.flatMap((glob) => globSync(glob, { cwd: ROOT })).map((file) =>
     readFileSync(join(ROOT, file), 'utf8'),
@@ -59,9 +59,9 @@ function calledNames(): string[] {
 }
 
 /**
- * In `public`, as a role without any grant: a function for each name of `names` that Postgres has, with one and two
- * arguments of each type that it may be called with, and operators between all types. Each counts in `public.sprung`
- * that it was called. Returns how many functions there are.
+ * Creates traps in `public`, as a role without any grant: a function for each Postgres function that the sources
+ * call, with one and two arguments of each type, and operators between all types. Each counts its calls in
+ * `public.sprung`. Returns the number of functions.
  */
 export async function setTraps(sql: Sql, stranger: string): Promise<number> {
   await sql.unsafe(`
@@ -111,7 +111,7 @@ export async function setTraps(sql: Sql, stranger: string): Promise<number> {
   return Number(row.traps);
 }
 
-/** How often a trap was called, since they are set. */
+/** Returns how often a trap was called since the traps were set. */
 export async function sprung(sql: Sql): Promise<number> {
   const [row] = await sql<[{ times: number }]>`
     select case when is_called then last_value else 0 end::int as times from public.sprung`;
@@ -127,8 +127,8 @@ interface Setting {
 }
 
 /**
- * Not drawn: whether the mirror may write is a decision that it follows, and with the others not every value that a
- * range has is one that Postgres takes.
+ * Not drawn: the mirror follows `default_transaction_read_only`, and Postgres does not accept every value in the
+ * range of the others.
  */
 const DECIDED = [
   'default_transaction_read_only',
@@ -147,9 +147,9 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Statements that give a role each setting that a role may change, drawn, other than it is: switches the other way,
- * of a list another one, numbers the least that counts. `session_replication_role` is for a superuser to set, for
- * anybody.
+ * Draws statements that change each setting that a role may change: switches are flipped, enumerations get another
+ * value, numbers their smallest effective one. `session_replication_role` is what a superuser could set for any
+ * role.
  */
 export async function drawSettings(sql: Sql, role: string): Promise<fc.Arbitrary<string[]>> {
   const settings = await sql<Setting[]>`
@@ -165,13 +165,13 @@ export async function drawSettings(sql: Sql, role: string): Promise<fc.Arbitrary
     .map((drawn) => drawn.map(([name, value]) => `alter role ${role} set ${name} = ${textOf(name, value)}`));
 }
 
-/** Lists are not quoted as one. */
+/** Returns the value as SQL. A list must not be quoted as a whole. */
 const textOf = (name: string, value: string): string => (name === 'search_path' ? value : `'${value}'`);
 
 function valueOf({ vartype, is, min, enumvals }: Setting): fc.Arbitrary<string> {
   if (vartype === 'bool') return fc.constant(is === 'on' ? 'off' : 'on');
   if (vartype === 'enum') return fc.constantFrom(...(enumvals ?? []).filter((value) => value !== is));
-  // Where the least one switches off, the next after it.
+  // If the smallest value switches the setting off, the next one is used.
   const least = Number(min ?? 0);
   return fc.constant(String(least <= 0 ? Math.max(1, least) : least));
 }
