@@ -79,7 +79,7 @@ export const LONG = [
   'test/package/pack.e2e.test.ts',
   'test/process/!(command-line).e2e.test.ts',
   'test/security/*.e2e.test.ts',
-  'test/sim/{day,price-cache,quiet,standstill,weather}.pg.test.ts',
+  'test/sim/{day,first-hour,price-cache,quiet,standstill,weather}.pg.test.ts',
   'test/status/*.e2e.test.ts',
   'test/status/locked.pg.test.ts',
   'test/store/*.e2e.test.ts',

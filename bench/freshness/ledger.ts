@@ -37,6 +37,9 @@ import { World } from './worlds.ts';
 
 const RESOLVE_EVERY = 10;
 const RESOLVE_BEHIND_EVERY = 1;
+/** In the first two hours it is learned each minute what is believed of all SKUs (plan-live.ts). */
+const YOUNG_MINUTES = 120;
+const LEARN_YOUNG_EVERY = 1;
 /** METADATA_INTERVAL's default. */
 const METADATA_MINUTES = 7 * 24 * 60;
 
@@ -303,7 +306,7 @@ export class Ledger {
   }
 
   #learnPrior(minute: number): void {
-    if (minute - this.#learnedAt < RESOLVE_EVERY) return;
+    if (minute - this.#learnedAt < (minute < YOUNG_MINUTES ? LEARN_YOUNG_EVERY : RESOLVE_EVERY)) return;
     this.#learnedAt = minute;
     this.#prior = learnPrior(this.#prior, this.#lesson);
     this.#lesson = { surprise: 0, leverage: 0, noise: 0 };

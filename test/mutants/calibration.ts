@@ -94,4 +94,39 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
       '(rate.beta * minutes) / RATES_START_AS.beta',
     ],
   ),
+  ...faultsOf(
+    'src/store/trust/beliefs.ts',
+    ['test/store/report-waits.pg.test.ts', 'test/sync/live-backlog.pg.test.ts'],
+    [
+      'first hour: moves that wait are those that other refreshes find',
+      'least(1, (4 + told.reported_moved * waits.each) / (200 + catalog.skus * spans.told))',
+      '0',
+    ],
+    [
+      'first hour: what moved in minutes has moved in an hour',
+      'least(covered.span, catalog.known_minutes) as covered',
+      'covered.span as covered',
+    ],
+    ['first hour: what was known before a night is known', "interval '8 hours'", "interval '800 hours'"],
+    ['first hour: a new market is known within minutes', "now() - interval '2 hours'", 'now()'],
+  ),
+  ...faultsOf(
+    'src/sync/live/plan-live.ts',
+    ['test/sync/live-backlog.pg.test.ts'],
+    [
+      'first hour: beliefs of a new market are those of before for ten minutes',
+      ' || (await areBeliefsYoung(sql))',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/report-waits.ts',
+    ['test/store/report-waits.pg.test.ts'],
+    ['first hour: moves wait for no poll', '(now() - greatest(y.token_at, c.at))', "interval '0'"],
+    [
+      'first hour: in an outage of the delta moves wait for its reports',
+      ' and now() - c.at <= make_interval(secs => 2 * g.delta_interval + 60)',
+      '',
+    ],
+  ),
 ];

@@ -26,7 +26,7 @@ import type { Worker } from './worker.ts';
 const MINUTE = 60_000;
 const LIMITS = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
 const NEVER = new AbortController().signal;
-/** So often every job is triggered, and the market checked. */
+/** So often every job is triggered, and the market checked, where nothing else is said. */
 const WAKE_MS = MINUTE;
 const SNAPSHOT_MS = 5 * MINUTE;
 /** Jobs that have hardly ever anything to do: a day of wake jobs at them takes longer than all the rest. */
@@ -59,6 +59,8 @@ export class Day {
   readonly clock: Clock;
   /** How many moves the market makes, and is built after, so often. */
   market = { moves: 3, everyMs: SNAPSHOT_MS };
+  /** Every job is triggered so often. */
+  wakeMs = WAKE_MS;
   /** Told each answer that the daemon gets. */
   onAnswer: (route: Route, raw: Raw) => void = () => undefined;
   readonly #rig: Rig;
@@ -147,7 +149,7 @@ export class Day {
     if (this.#processes.size === 0) await this.#start();
     const end = time.at + hours * 60 * MINUTE;
     while (time.at < end) {
-      const next = time.at + WAKE_MS;
+      const next = time.at + this.wakeMs;
       await this.#clocks.check().catch(() => {});
       if (time.at - this.#snapshotAt >= this.market.everyMs) {
         this.#snapshotAt = time.at;

@@ -36,6 +36,11 @@ async function due(count: number, minutes = 10): Promise<void> {
     update catalog_internal.due set due_at = now() - interval '9 minutes' + make_interval(secs => right(sku, 3)::int)`;
 }
 
+/** Refreshes were counted in the hour that began so many hours ago. */
+const knownFor = (hours: number) => store.sql`
+  insert into catalog_internal.calibration_hours (hour, cohort, bin, looks, "right", claimed, minutes, missed)
+  values (now() - make_interval(hours => ${hours}), 'live', 10, 1, 1, 1, 1, 0)`;
+
 const listed = async () =>
   (await store.sql<{ sku: string }[]>`select sku from catalog_internal.live_backlog order by place`).map(
     ({ sku }) => sku,
@@ -96,8 +101,21 @@ describe('while more is due than can be refreshed', () => {
     expect(after.filter((sku) => before.includes(sku))).toEqual([]);
     expect(after).toHaveLength(100);
     await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku > 'S010'`;
+    await knownFor(3);
     expect(await planLive(context())).toMatchObject({ nextInMs: 600_000, counts: { backlog: 0 } });
     expect(await listed()).toEqual([]);
+  });
+
+  test.each([
+    ['of a new mirror', [], 60_000],
+    ['of its first two hours', [0, 1], 60_000],
+    ['after a night without a refresh', [9, 200], 60_000],
+    ['once it is known for two hours', [0, 3], 600_000],
+  ])('the market %s is learned in so many milliseconds again', async (_, hours, nextInMs) => {
+    await due(300);
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
+    for (const each of hours) await knownFor(each);
+    expect(await planLive(context())).toMatchObject({ nextInMs });
   });
 
   test('a list and a refresh that a clock dated that was ahead are of no account once it is right', async () => {

@@ -103,6 +103,7 @@ BEGIN
   UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
   -- Tests of prices whose age that clock told, and draws that it has dated.
   DELETE FROM catalog_internal.calibration_hours WHERE hour > moment;
+  DELETE FROM catalog_internal.report_waits WHERE hour > moment;
   DELETE FROM catalog_internal.random_looks WHERE look_at > moment;
   DELETE FROM catalog_internal.live_backlog WHERE listed_at > moment;
   -- The next reader of the status counts anew.

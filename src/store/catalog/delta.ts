@@ -13,6 +13,7 @@ import {
 import { requestTask } from '../ledger/tasks.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { type CrossingCounts, reportChanged, reportRemoved } from './delta-reports.ts';
+import { noteReportWaits } from './report-waits.ts';
 import { noteLeft } from './tokens.ts';
 import { setApartUnreported } from './unreported.ts';
 
@@ -222,6 +223,7 @@ async function applyPart(
     await noteLeft(tx, end.toSnapshot, beganAt);
     if (end.toSnapshot !== end.since) await setApartUnreported(tx);
     isCut = await askForWhatWasCut(tx, end);
+    await noteReportWaits(tx, end);
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);

@@ -92,6 +92,14 @@ export const calibrationHours = internal.table(
   (t) => [primaryKey({ columns: [t.hour, t.cohort, t.bin] })],
 );
 
+/** How long moves had waited on average for the deltas that reported them, by hour (store/catalog/report-waits.ts). */
+export const reportWaits = internal.table('report_waits', {
+  hour: instant('hour').primaryKey(),
+  reports: bigint({ mode: 'bigint' }).notNull(),
+  /** Sum over the reports. */
+  minutes: doublePrecision().notNull(),
+});
+
 /** Live SKUs drawn at random to be refreshed whatever that is worth: a fair sample of all live prices. */
 export const randomLooks = internal.table('random_looks', {
   sku: key().primaryKey(),

@@ -271,6 +271,7 @@ const LEARNED = [
   'learned_names',
   'left_tokens',
   'refused_tasks',
+  'report_waits',
   'idle_manifests',
   'unread_lines',
   'muted_members',

@@ -65,6 +65,7 @@ export const OWN_TABLES = [
   'catalog_internal.refresh_requests',
   'catalog_internal.refused_tasks',
   'catalog_internal.releases',
+  'catalog_internal.report_waits',
   'catalog_internal.samples',
   'catalog_internal.scope_changes',
   'catalog_internal.scope_passes',

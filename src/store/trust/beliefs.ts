@@ -11,9 +11,10 @@ import {
 
 /**
  * Learns what is believed about prices in general from what refreshes found: from the last seven days for what each
- * of them tests (catalog_internal.calibration_hours), from each SKU's own moves for the sizes that move with it. If
- * there is little to learn from, the first beliefs weigh as many refreshes, sizes or SKU-minutes as the statement
- * adds. Returns whether prices began or stopped lagging behind the delta's reports; null if that did not change.
+ * of them tests (catalog_internal.calibration_hours), from each SKU's own moves for the sizes that move with it, and
+ * from the delta's reports for how long moves wait for them. If there is little to learn from, the first beliefs weigh
+ * as many refreshes, sizes or SKU-minutes as the statement adds. Returns whether prices began or stopped lagging behind
+ * the delta's reports; null if that did not change.
  */
 export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
   await learnRatePrior(sql);
@@ -44,21 +45,49 @@ export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
     live as materialized (
       select sum(sizes_seen)::float8 as seen, sum(sizes_moved)::float8 as moved from catalog_internal.live_rates
     ),
+    waits as materialized (
+      select coalesce(sum(minutes) / nullif(sum(reports), 0), 0)::float8 as each from catalog_internal.report_waits
+      where hour > now() - interval '7 days' and hour <= now()
+    ),
     catalog as materialized (
       -- Those of which refreshes find moves, and not what a manifest says of its lines.
-      select greatest(1, count(*))::float8 as skus from catalog.skus s
+      select greatest(1, count(*))::float8 as skus,
+        (extract(epoch from now() - min(s.first_priced_at)) / 60)::float8 as known_minutes
+      from catalog.skus s
       where s.in_manifest and s.price_source = 'snapshot' and s.state = 'priced'
         and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)
+    ),
+    -- Hours are counted from their beginning, and the first one may have begun long before the mirror.
+    spans as materialized (
+      select least(told.span, catalog.known_minutes) as told, least(covered.span, catalog.known_minutes) as covered
+      from told, covered, catalog
     )
     update catalog_internal.beliefs set
       live_moved_part = (20 + coalesce(live.moved, 0)) / (20 + coalesce(live.seen, 0)),
       snapshot_moved_part = least(1, (20 + sizes.moved) / (20 + covered.moved * sizes.looks / greatest(covered.looks, 1))),
       reported_moves = (9 + told.reported_moved) / (10 + told.reported),
-      waiting_moves = (4 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
+      -- What moves often is reported, and refreshed for that, before any other refresh finds that it waits. So the
+      -- moves that reports have brought count for as long as they had waited.
+      waiting_moves = greatest(
+        (4 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
+        least(1, (4 + told.reported_moved * waits.each) / (200 + catalog.skus * spans.told))
+      ),
       missed_rate = told.missed / greatest(told.minutes, 1),
-      move_rate = (1 + covered.moved) / (4320 + catalog.skus * covered.span)
-    from told, covered, sizes, live, catalog`);
+      move_rate = (1 + covered.moved) / (4320 + catalog.skus * spans.covered)
+    from told, covered, sizes, live, catalog, waits, spans`);
   return change;
+}
+
+/**
+ * Returns whether little has been learned yet: on a new mirror, or after a night without refreshes. Then each minute of
+ * refreshes teaches much.
+ */
+export async function areBeliefsYoung(sql: Sql): Promise<boolean> {
+  const [{ known }] = await sql<[{ known: boolean }]>`
+    select exists (
+      select from catalog_internal.calibration_hours where hour between now() - interval '8 hours' and now() - interval '2 hours'
+    ) as known`;
+  return !known;
 }
 
 /**

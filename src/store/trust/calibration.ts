@@ -161,6 +161,10 @@ export function secondLooksOf(counts: readonly CalibrationBin[]): Pick<SecondLoo
 /** Deletes counts that are older than what the view catalog.calibration shows, and those of a clock that was ahead. */
 export async function pruneCalibration(sql: Sql): Promise<void> {
   await sql`
+    with waits as (
+      delete from catalog_internal.report_waits
+      where hour not between clock_timestamp() - interval '7 days 1 hour' and clock_timestamp() + interval '1 hour'
+    )
     delete from catalog_internal.calibration_hours
     where hour < clock_timestamp() - interval '7 days 1 hour' or hour > clock_timestamp() + interval '1 hour'`;
 }

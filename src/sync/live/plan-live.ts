@@ -20,7 +20,7 @@ import {
 } from '../../store/live/order.ts';
 import { readWholesale, storeWholesaleRate } from '../../store/live/product-lines.ts';
 import type { Rate } from '../../store/live/rate-prior.ts';
-import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
+import { areBeliefsYoung, drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
 import type { SyncContext } from '../context.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import { nextRefresh, type SyncSettings } from '../settings.ts';
@@ -42,7 +42,7 @@ import { setAside } from './product-lines.ts';
 import { wholesaleRate } from './releases.ts';
 
 const SOLVE_EVERY_MS = 600_000;
-/** The next run while there is nothing to solve, or a backlog. */
+/** The next run while there is nothing to solve, while there is a backlog, and while little is known of the market. */
 const SOON_MS = 60_000;
 
 /**
@@ -79,7 +79,8 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   if (late?.kind === 'began') ctx.emit({ event: 'late-prices.began', looks: late.looks, found: late.found });
   if (late?.kind === 'ended') ctx.emit({ event: 'late-prices.ended', minutes: late.minutes });
   await storeWholesaleRate(sql, wholesaleRate(await readWholesale(sql)));
-  const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
+  const isSoon = skus === 0 || backlog.isNear || (await areBeliefsYoung(sql));
+  const nextInMs = isSoon ? SOON_MS : SOLVE_EVERY_MS;
   // In rotation, each refresh is as good a sample.
   if (solved.refreshThreshold !== null)
     await drawRandomRefreshes(sql, {
