@@ -37,7 +37,7 @@ test('a statement that Postgres is working on gets the same time again', async (
   expect(destroy).toHaveBeenCalledOnce();
 });
 
-test('a statement that cannot be asked about, because all connections are silent, is asked about again at once', async () => {
+test('a statement that cannot be asked about, because all connections are lost, is asked about again at once', async () => {
   const { destroy } = openSilent([new Error('lost'), new Error('lost'), false]);
   await vi.advanceTimersByTimeAsync(WITHIN_MS + 5000);
   expect(destroy).toHaveBeenCalledOnce();

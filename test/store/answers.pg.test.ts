@@ -140,7 +140,7 @@ describe('a SKU that the price routes do not know', () => {
 
 describe('deferrals and errors', () => {
   test.each(['deferred', 'error'] as const)(
-    'in the form of %s leave prices, state and metadata as they were',
+    '(%s) leave prices, state and metadata as they were',
     async (kind) => {
       await knownSkus(store.sql, ['A', 'P']);
       await answerAsked(store.sql, found('A', { 9: 90 }, { name: 'N' }));
@@ -169,7 +169,7 @@ describe('deferrals and errors', () => {
   });
 });
 
-test('make an unlisted-live SKU count against the live budget for one answer, then for two, then for four', async () => {
+test('make a SKU not listed as live count against the live budget for one answer, then two, then four', async () => {
   await knownSkus(store.sql, ['A']);
   const countsAfter = async (...kinds: readonly ('deferred' | 'record')[]) => {
     const counts: boolean[] = [];
@@ -252,7 +252,7 @@ describe('hostile text', () => {
     expect(await sql`select from catalog.product_history`).toHaveLength(0);
   });
 
-  test('in a claim without a single answered SKU is applied without harm', async () => {
+  test('an answer to a claim without SKUs is applied without harm', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     const none = { number: '0', askedAt: new Date(), skus: [] };

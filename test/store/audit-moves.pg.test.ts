@@ -314,7 +314,7 @@ describe('a move that a refresh finds', () => {
   });
 });
 
-test('simultaneous answers and a delta wait for each other and lose no count', async () => {
+test('simultaneous answers and a delta do not deadlock, and leave no report or move unjudged', async () => {
   const skus = Array.from({ length: 120 }, (_, i) => `S${i}`);
   const world = await settled(...skus);
   const deadlocks = async () => {

@@ -106,7 +106,7 @@ describe('a report', () => {
         await world.refresh('owed');
       },
     ],
-  ])('that %s is not called unchanged', async (_case, before) => {
+  ])('that %s does not count as unchanged', async (_case, before) => {
     const world = await settled('A', 'B');
     await before(world);
     await world.snapshot();

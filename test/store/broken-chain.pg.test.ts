@@ -78,17 +78,20 @@ describe('a broken chain of deltas', () => {
     test.each([
       ['for the first time', 0, 0],
       ['once more', 2, 2],
-    ])('and after its merge has another manifest fetched after it: %s', async (_, before, minutes) => {
-      await standing('s1');
-      await store.sql`update catalog_internal.sync set chain_breaks = ${before}`;
-      await during(async () => {
-        await merged();
-        await noteBrokenChain(store.sql, 's1');
-      });
-      expect(await seen()).toEqual({ minutes, breaks: before + 1, rejected: 's1' });
-    });
+    ])(
+      'has another manifest fetched after the run if that has merged already: %s',
+      async (_, before, minutes) => {
+        await standing('s1');
+        await store.sql`update catalog_internal.sync set chain_breaks = ${before}`;
+        await during(async () => {
+          await merged();
+          await noteBrokenChain(store.sql, 's1');
+        });
+        expect(await seen()).toEqual({ minutes, breaks: before + 1, rejected: 's1' });
+      },
+    );
 
-    test('but before its merge is repaired by it', async () => {
+    test('is repaired by a merge that comes later in the run', async () => {
       await standing('s1');
       await during(async () => {
         await noteBrokenChain(store.sql, 's1');

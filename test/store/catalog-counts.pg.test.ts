@@ -115,7 +115,7 @@ test.each([
   [{ ageMs: 158_000, countedInMs: 1000 }, 'count'],
   [{ ageMs: -60_000, countedInMs: 1000 }, 'show'],
   [{ ageMs: -60_001, countedInMs: 1000 }, 'count'],
-] as const)('figures %j: %s', (last, plan) => {
+] as const)('for the last counts %j the plan is to %s', (last, plan) => {
   expect(planCounts(last)).toBe(plan);
 });
 

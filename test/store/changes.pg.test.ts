@@ -282,7 +282,7 @@ describe('the changes of an answer', () => {
 });
 
 test.each(['answer', 'delta'])(
-  'do not deadlock with a delta that counts in the same row, with the %s first to wait for the lock',
+  'an answer and a delta that count in one row do not deadlock, with the %s first to wait',
   async (first) => {
     const pool = connect(store.url, { max: 4 });
     await knownSkus(pool, ['seen', 'removed', 'reported']);

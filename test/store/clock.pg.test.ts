@@ -279,7 +279,7 @@ describe('a clock that was ahead for a while and is right again', () => {
   });
 });
 
-test('makes nothing actionable, and nothing old enough to drop, while it is judged to be wrong', async () => {
+test('while the clock is judged to be wrong, nothing is actionable, and nothing old enough to drop', async () => {
   await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
   await noteClock(store.sql, { steady: true, aheadSeconds: 3600 });
   expect((await trust(store))['A']).toEqual(CLOCK);
@@ -292,7 +292,7 @@ test('makes nothing actionable, and nothing old enough to drop, while it is judg
   expect(await isClockSteady(store.sql)).toBe(true);
 });
 
-test("makes no reader doubt an answer that came after the reader's transaction began", async () => {
+test('a reader does not doubt an answer that came after its transaction began', async () => {
   const doubts = await store.sql.begin(async (tx) => {
     await tx`select now()`;
     await answerAsked(store.sql, found('A', { 9: 200 }));

@@ -250,7 +250,7 @@ describe('behind a statement that failed after some of its rows', () => {
   });
 });
 
-test('if a connection is lost while the driver reads array types, the next statement settles and no rejection is unhandled', async () => {
+test('if a connection is lost while the driver reads array types, statements settle and no rejection is unhandled', async () => {
   await using proxy = await proxyTo(database.url);
   const types = atStatement(/pg_catalog\.pg_type/);
   proxy.watch(types.watcher);

@@ -56,7 +56,7 @@ describe('a delta', () => {
     expect(await skuRow('C')).toEqual({ price_source: 'snapshot', hash: 'h', in_manifest: true });
   });
 
-  test('asked with another token than the present one changes nothing', async () => {
+  test('that was requested with another token than the current one changes nothing', async () => {
     await standAt('s5');
     const before = await everything(store.sql);
     expect(await delta({ changed: ['A'], removed: ['B'], nowLive: ['C'] })).toMatchObject({
@@ -238,7 +238,7 @@ describe('a delta', () => {
   });
 });
 
-test('counts as read only once an answer brings nothing more: a partial one ends no doubt', async () => {
+test('the delta counts as read only once an answer brings nothing more: a partial one ends no doubt', async () => {
   const { sql } = store;
   await standAt('s1');
   await knownSkus(sql, ['A', 'B']);

@@ -128,7 +128,7 @@ describe('implausible prices', () => {
     expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('keep nobody waiting who asks whether all is answered', async () => {
+  test('count as still due only once their wait is over', async () => {
     const { sql } = store;
     await priced('A');
     await answer([found('A', POISON)]);

@@ -191,7 +191,7 @@ describe('a process that reads the ledger from its floors', () => {
       expect(age).toSatisfy(Number.isFinite);
   });
 
-  test('does not pass what is before them', async () => {
+  test('skips rows before its floors until the next full pass', async () => {
     const { floors, passMinute } = process();
     const row = { lane: 6, live: false, due: -300, held: null };
     await put(row);
@@ -249,7 +249,7 @@ describe('a process that reads the ledger from its floors', () => {
   });
 });
 
-test('drops the floors of a clock that was ahead once the clock is right', () => {
+test('floors from a clock that was ahead are dropped once the clock is right', () => {
   const { floors } = process();
   const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6, pages: [] };
   floors.note(floors.next(), { ...reading, now: reading.now + 60 * MINUTE });
@@ -258,13 +258,13 @@ test('drops the floors of a clock that was ahead once the clock is right', () =>
   expect(floors.next().of('urgent', false)).toBeNull();
 });
 
-test('always reads a vacuumed ledger from its beginning, and any other at least once a minute', () => {
+test('a vacuumed ledger is always read from its beginning, and any other at least once a minute', () => {
   expect(fullPassEveryMs(1000)).toBe(0);
   expect(fullPassEveryMs(20_000)).toBe(2000);
   expect(fullPassEveryMs(5_000_000)).toBe(MINUTE);
 });
 
-test('has a separate floor for each class', async () => {
+test('each class has a separate floor', async () => {
   const { floors } = process();
   for (const [i] of DUE_LANES.entries())
     await put({ lane: i + 1, live: i % 2 === 0, due: -1000 * (i + 1), held: null });

@@ -78,7 +78,7 @@ test('faulty SKUs are never actionable, however many answers, while others that 
   expect(await actionable('B')).toEqual({ yes: 23, no: 0 });
 });
 
-test('faulty SKUs are found even if confirmed before the fault was known, or if answered later, by any daemon', async () => {
+test('faulty SKUs are found even if confirmed before the fault was known, or answered later by any daemon', async () => {
   const bad = named('B', 20);
   await priced(...bad, ...named('G', 900));
   const moves = daemon();

@@ -216,7 +216,7 @@ const steps = fc.array(
 );
 
 test.each(['another unit', 'one price for all sizes'] as const)(
-  'no order of answers, daemons and restarts makes %s actionable, and the fault ends once the partner is right',
+  'no order of answers, daemons and restarts makes %s actionable, and it ends once the partner is right',
   async (fault) => {
     const faulty = FAULTS[fault];
     await fc.assert(

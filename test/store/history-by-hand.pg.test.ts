@@ -91,7 +91,7 @@ test('prices from the time of an emptied chunk are unknown, however it was empti
   await expect(positionsAfter(sql, after[2]! - 1n)).rejects.toMatchObject(LOST);
 });
 
-test('emptying a chunk that was detached before takes nothing from anybody', async () => {
+test('emptying a chunk that was detached before costs no reader a change', async () => {
   await detach(0);
   const from = await oldest();
   await empty(0);

@@ -118,7 +118,7 @@ test('a reader behind the oldest change kept is told so, even if its snapshot is
   expect(BigInt(now.now)).toBe((first + 2n) * CHUNK);
 });
 
-test('a chunk that is being read is dropped later, and readers do not wait for the drop', async () => {
+test('a chunk that is being read is kept, and dropped later', async () => {
   const { sql } = store;
   await fill(50, 0);
   await sql.begin(async (tx) => {

@@ -254,7 +254,7 @@ describe('the fields of the manifest', () => {
   const applied = (snapshotId: string, url: string, id: string | null) =>
     baseline(store.url, [line('A')], { token: { snapshotId, readBy: { url, snapshotId: id } } });
 
-  test('are those of the last one that was applied', async () => {
+  test('are those of the last applied manifest', async () => {
     await applied('s1', 'file.url', 'version');
     expect(await fields()).toEqual({ url: 'file.url', snapshotId: 'version' });
     await applied('s2', 'download', null);

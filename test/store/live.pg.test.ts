@@ -67,7 +67,7 @@ test('what a refresh learned is stored, and determines when the next refresh is 
   expect(due.b).toBeGreaterThan(400);
 });
 
-test('a later refresh is told whether a price moved, and how long ago the last refresh was', async () => {
+test('a later refresh learns whether a price moved, and how long ago the last refresh was', async () => {
   await liveSkus('A', 'B');
   const ask = async (prices: readonly [number, number]) => {
     const told: { sku: string; moved: boolean; minutes: number | null }[] = [];
@@ -93,7 +93,7 @@ test('a later refresh is told whether a price moved, and how long ago the last r
   expect(a?.minutes).toBeCloseTo(10, 0);
 });
 
-test('a later refresh is told both memories, or none for what an earlier version learned', async () => {
+test('a later refresh gets both memories, or none for what an earlier version learned', async () => {
   await liveSkus('A', 'B');
   const memories = (odds: number) => ({
     long: { alpha: 2, beta: 4000 + odds, prior: 0.25 },

@@ -35,7 +35,7 @@ test('nobody is named while nobody waits', async () => {
   });
 });
 
-test('the holder of a lock on the watchlist is named, even though nobody waits for it any more', async () => {
+test('the holder of a lock on the watchlist is named, even if nobody waits for it', async () => {
   const { role, sql } = await neighbour('pricing-tool', 'in role catalog_watcher');
   await sql.begin(async (tx) => {
     await tx`set local idle_in_transaction_session_timeout = 0`;

@@ -177,7 +177,7 @@ test('a SKU that was reported since its request is requested again at once', asy
 test.each([
   { how: 'in another unit', hour: FACTOR, doubt: 'mass-move' },
   { how: 'far', hour: FAR, doubt: null },
-])('of prices that move $how, first ones have the doubt $doubt', async ({ hour, doubt }) => {
+])('if prices move $how, first prices have the doubt $doubt', async ({ hour, doubt }) => {
   await priced('A');
   await knownSkus(store.sql, ['new']);
   await answeredMeanwhile([found('new', USUAL)], { hour });

@@ -62,10 +62,7 @@ export class TrueSku {
   }
 }
 
-/**
- * What a fault makes of the true prices. Prices below the floor of asks do not exist, as everywhere (partner rule
- * 4.2.5).
- */
+/** What a fault makes of the true prices; below the floor of asks there is none (partner rule 4.2.5). */
 type Fault = (prices: SizePrices, random: Random, other: SizePrices) => SizePrices;
 
 const FLOOR = 50;

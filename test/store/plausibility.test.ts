@@ -71,7 +71,7 @@ describe('faults of the partner, planted in histories', () => {
   );
 });
 
-test(`true moves: at most one in a thousand is doubted, and none for longer than one further answer (seed ${SEED})`, () => {
+test(`true moves: at most one in a thousand is doubted, and for one further answer at most (seed ${SEED})`, () => {
   const random = randomFrom(SEED);
   let [moves, held] = [0, 0];
   for (let history = 0; history < HISTORIES * 4; history += 1) {

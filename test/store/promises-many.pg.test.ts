@@ -102,7 +102,7 @@ describe('a session that asks row by row', () => {
   });
 
   test.each(['', 'nonsense', 'false 9999999999.000 0 0', 'false 99999999999999999999.000 0.000000 0.000000'])(
-    'may have set what it remembers to %j',
+    'survives a session setting that was overwritten with %j',
     async (value) => {
       await seller`select set_config('catalog_internal.promised', ${value}, false)`;
       await ask(seller, 'S1');

@@ -26,7 +26,7 @@ interface Known {
 /** Returns how many seconds before it is broken a promise comes first. */
 const leadOf = (maxAge: number) => Math.max(8, Math.min(45, maxAge / 5));
 
-/** What is to become of promises, without a database. */
+/** A model of what becomes of promises, without a database. */
 export class PromiseOracle {
   /** What sellers have committed. */
   list = new Map<string, Wish>();

@@ -158,7 +158,7 @@ describe('a promise', () => {
   });
 });
 
-describe('has its hindrance shown until an answer ends that', () => {
+describe('the hindrance of a promise is shown until an answer ends it', () => {
   test.each<[because: string, how: string, hinder: () => Promise<unknown>]>([
     [
       'deferred by the partner',
@@ -195,7 +195,7 @@ describe('has its hindrance shown until an answer ends that', () => {
     expect(await one('A')).toMatchObject({ feasible: true, because: null });
   });
 
-  test('is not feasible while all calls are paused because they fail', async () => {
+  test('calls are failing: no promise is feasible while all calls are paused', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
     await failCall(store.sql, 60_000, 0);
@@ -205,7 +205,7 @@ describe('has its hindrance shown until an answer ends that', () => {
   });
 });
 
-test('comes first a fifth of its age earlier, at least 8 and at most 45 seconds', async () => {
+test('a promised SKU comes first a fifth of its age earlier, at least 8 and at most 45 seconds', async () => {
   const rows = await store.sql`
     select catalog_internal.promised_interval(age)::float8 as seconds from unnest('{30,60,225,86400}'::float8[]) as a(age)`;
   expect(rows.map(({ seconds }) => seconds as number)).toEqual([22, 48, 180, 86_355]);

@@ -66,7 +66,7 @@ describe('named queries', () => {
     expect([...rows]).toEqual([{ sku: 'B' }]);
   });
 
-  test('movers shows the price before and the newest, largest change first, and ignores sizes with another meaning', async () => {
+  test('movers shows the first and newest prices, largest change first, and no sizes with another meaning', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     const looks = [

@@ -133,7 +133,7 @@ describe('catalog.refresh', () => {
     expect(await takeRefreshes(sql)).toBe(1);
   });
 
-  test('a request for a SKU that is forgotten meanwhile is dropped', async () => {
+  test('drops a request for a SKU that is forgotten meanwhile', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await askedFor(sql, ['A', 'B']);

@@ -217,7 +217,7 @@ describe('when no requests are sent', () => {
     expect.stringContaining(`s: ${why} | Not answered: A (due)`),
   ];
 
-  test('a caller is told at once, and at the timeout', async () => {
+  test('a caller is warned at once, and gets the reason at the timeout', async () => {
     const { sql } = store;
     await priced(['A']);
     expect(await told(NOW)).toEqual(inVain('no daemon is running'));

@@ -90,7 +90,7 @@ test('serializable transactions hint and ask for SKUs side by side, and none fai
   expect(await sql`select from catalog_internal.hints`).toHaveLength(skus.length);
 });
 
-test('serializable transactions make promises side by side, none fails because of another, and each is warned', async () => {
+test('serializable transactions make promises side by side without failing each other, and get warnings', async () => {
   const { sql } = store;
   const skus = ['A', 'B', 'C', 'D'];
   await priced(...skus, 'E');

@@ -82,7 +82,7 @@ describe('metadata', () => {
     expect(await standings(sql)).toEqual({ A: 'in again' });
   });
 
-  test('that a record lacks is requested again after an hour, then after doubling waits up to METADATA_INTERVAL', async () => {
+  test('missing from a record is requested after an hour, then after doubling waits up to METADATA_INTERVAL', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await knownSkus(sql, ['L'], { priceSource: 'live' });

@@ -12,7 +12,7 @@ const { answer, report, removed, reported, stands, pass, priced, next } = lookin
 
 const SWEEP = { reason: 'sweep', lane: 6, minutes: 1200, again: false };
 const AGAIN = { reason: 'again', lane: 5, minutes: 17, again: true };
-/** Counts second checks, and how many of them have shown that the answer before was late. */
+/** Returns the counts of second checks, `late` of which have shown that the answer before was late. */
 const looked = (looks: number, late = 0): CalibrationBin => ({
   cohort: 'again',
   bin: 10,

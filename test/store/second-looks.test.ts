@@ -139,7 +139,7 @@ describe('a SKU is requested again', () => {
   const SAME = { moved: false, isUnpriced: false, state: 'priced' };
   const MOVED = { ...SAME, moved: true };
 
-  test('after the longest cache time if an answer to a report contains nothing new, if it is sampled', () => {
+  test('after the longest cache time if an answer to a report contains nothing new and is sampled', () => {
     expect(secondLookIn('report', SKU, SAME, true)).toBe(1020);
     expect(secondLookIn('report', SKU, SAME, false)).toBeNull();
     expect(secondLookIn('report', SKU, MOVED, true)).toBeNull();

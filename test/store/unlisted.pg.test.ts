@@ -100,7 +100,7 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted', owed_lane: 'live' });
   });
 
-  test('is actionable for at most LIVE_INTERVAL, and that long only if its own refreshes show that it hardly moves', async () => {
+  test('is actionable for LIVE_INTERVAL at most, and that long only if its refreshes show hardly any moves', async () => {
     await become();
     await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
     await pricedAgo(1);
@@ -198,7 +198,7 @@ describe('an unlisted SKU', () => {
     expect([(await trust('U')).doubt, (await trust('L')).doubt]).toEqual(['past_target', 'catalog_stale']);
   });
 
-  test('takes part in an incident', async () => {
+  test('is scheduled as live during an incident', async () => {
     await unlistedU();
     await storeIncident(store.sql, () => 'live-count');
     await mark(store.sql, ['U']);

@@ -61,9 +61,9 @@ beforeEach(async () => {
 const doubted = (doubt: string | null) => store.sql`
   update catalog_internal.sync set delta_doubt = ${doubt}, behind_since = now() - interval '40 minutes'`;
 
-describe('results separated by a delta that moves the token', () => {
+describe('results of refreshes before a delta that moves the token', () => {
   test.each([['behind'], ['distrusted'], ['suspected']])(
-    'are those found while it was %s for longer than a delta may be late',
+    'are set apart if the delta was %s for longer than it may be late',
     async (doubt) => {
       await doubted(doubt);
       await delta(token);
@@ -76,14 +76,14 @@ describe('results separated by a delta that moves the token', () => {
   test.each([
     ['that was read all the while', null],
     ['that was suspected for some minutes only', 'suspected'],
-  ])('%s: none are separated, because they show what a delta leaves out', async (_, doubt) => {
+  ])('(%s) stay, because they show what a delta leaves out', async (_, doubt) => {
     await doubted(doubt);
     await store.sql`update catalog_internal.sync set behind_since = now() - interval '20 minutes'`;
     await delta('s9');
     expect(await found()).toEqual(UNTOUCHED);
   });
 
-  test('are none if the catalog merely differed', async () => {
+  test('stay if the catalog merely differed', async () => {
     await store.sql`update catalog_internal.sync set catalog_differs_at = now() - interval '40 minutes'`;
     await delta('s9');
     expect(await found()).toEqual(UNTOUCHED);
@@ -92,34 +92,34 @@ describe('results separated by a delta that moves the token', () => {
   test.each([
     ['after it was not read for long', null],
     ['after it said that the catalog is stale', '0014'],
-  ])('are separated %s', async (_, fault) => {
+  ])('are set apart %s', async (_, fault) => {
     await store.sql`
       update catalog_internal.sync set delta_checked_at = token_at, catalog_fault = ${fault}`;
     await delta('s9');
     expect(await found()).toEqual(APART);
   });
 
-  test('are only those of the last hour after a moment in which the catalog was reported as stale', async () => {
+  test('are set apart for the last hour only, after a moment in which the catalog was stale', async () => {
     await store.sql`update catalog_internal.sync set catalog_fault = '0014'`;
     await delta('s9');
     expect(await found()).toMatchObject({ unreported: '400', snapshot: '200 200 200' });
   });
 });
 
-describe('results separated by a manifest', () => {
+describe('results of refreshes before a manifest', () => {
   test.each<[string | null, object]>([
     ['behind', APART],
     // Nothing has shown that it stands still; if it does, only refreshes show that prices are wrong.
     ['distrusted', UNTOUCHED],
     [null, UNTOUCHED],
-  ])("depend on the delta's state: %s", async (doubt, after) => {
+  ])('are set apart only if the delta was behind (state: %s)', async (doubt, after) => {
     await doubted(doubt);
     await manifest();
     expect(await found()).toEqual(after);
   });
 });
 
-describe('results separated by the end of a mass move', () => {
+describe('results of refreshes before the end of a mass move', () => {
   const usual = { odd: false, onePrice: false, lost: false, untold: true, factor: null, move: null };
   const judged = Array.from({ length: 200 }, (_, n): SkuJudgement => {
     return { sku: `S${n}`, judgement: { kind: 'none' }, confirmInMs: null, sample: usual };
@@ -131,28 +131,28 @@ describe('results separated by the end of a mass move', () => {
     return { since, kind, usual: null, factor: null, accepted: null } as const;
   };
 
-  test('are those from an hour before it began on', async () => {
+  test('are set apart from an hour before it began', async () => {
     const known = await goingOn('lost');
     const ended = await followMoves(store.sql, daemon(), judged, known);
     expect(ended).toMatchObject({ event: 'ended' });
     expect(await found()).toEqual(APART);
   });
 
-  test('are none if plausible prices have moved far, because unreported moves must stay known', async () => {
+  test('stay if plausible prices moved far, because unreported moves must stay known', async () => {
     const known = await goingOn('far');
     const ended = await followMoves(store.sql, daemon(), judged, known);
     expect(ended).toMatchObject({ event: 'ended' });
     expect(await found()).toEqual(UNTOUCHED);
   });
 
-  test('are none while it lasts', async () => {
+  test('stay while it lasts', async () => {
     const known = await goingOn('lost');
     expect(await followMoves(store.sql, daemon(), judged.slice(1), known)).toBeNull();
     expect(await found()).toEqual(UNTOUCHED);
   });
 });
 
-test('separated results teach how often prices move, but not what a delta leaves out', async () => {
+test('results set apart teach how often prices move, but not what a delta leaves out', async () => {
   const { sql } = store;
   await learnBeliefs(sql);
   const [before] = await sql`select * from catalog_internal.beliefs`;
@@ -168,7 +168,7 @@ test('separated results teach how often prices move, but not what a delta leaves
   expect(after?.['move_rate']).toBeCloseTo(before?.['move_rate'] as number, 4);
 });
 
-describe('while the delta is distrusted, a snapshot price is as old as', () => {
+describe('while the delta is distrusted, a snapshot price counts as old as', () => {
   const silent = async (): Promise<number | null> => {
     const [row] = await store.sql<[{ minutes: number | null }]>`
       select case when silent_minutes < 'infinity' then round(silent_minutes + delta_interval / 60)::int end as minutes
