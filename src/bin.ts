@@ -13,21 +13,21 @@ if (launch === 'too-old') {
   process.stderr.write(tooOld(version, execPath, brought, argv[1] ?? ''));
   process.exitCode = CONFIGURATION;
 } else {
-  // The same process, so that signals and supervisors reach the daemon itself.
+  // Replaces the program in the same process, so that signals and supervisors reach the daemon itself.
   if (launch === 'again') {
     const flags = [...missingFlags(execArgv), ...execArgv];
-    // Behind `--` Node.js leaves `--env-file` to the program; until here it has read that file by itself, in its own
-    // way.
+    // Node.js has already loaded the file of `--env-file` in its own way, so the environment is restored. After `--` it
+    // leaves the option to the program.
     process.execve?.(execPath, [execPath, ...flags, '--', ...argv.slice(1)], environmentGiven(argv));
   }
-  // In one bundle with it, this would come after the drivers.
+  // Imported separately, because within one bundle this would run after the drivers are loaded.
   await import('./own-environment.ts');
   await import('./main.ts');
 }
 
 /**
- * The environment without what Node.js has added to it from `--env-file`; undefined: as it is, also where the system
- * does not tell.
+ * Returns the environment without what Node.js added to it from `--env-file`. Returns undefined if nothing was added,
+ * or if the system does not show the original environment.
  */
 function environmentGiven(words: readonly string[]): Record<string, string> | undefined {
   if (!words.some((word) => word.startsWith('--env-file'))) return undefined;

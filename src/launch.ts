@@ -1,18 +1,18 @@
-/** `await using` and more: older ones cannot even read the program's files. */
+/** Older versions cannot even parse the program's files, because of `await using` and other syntax. */
 export const OLDEST_NODE = 24;
 
 /**
- * As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills
- * them.
+ * Same as in `npm start` and the image. Without it V8 lets young objects take tens of megabytes, which a manifest
+ * fills.
  */
 export const SEMI_SPACE = '--max-semi-space-size=4';
 
-/** What the program runs with. The second keeps SIGUSR1 from opening a debugger, which reads every secret in memory. */
+/** The flags of the program. The second keeps SIGUSR1 from opening a debugger, which reads every secret in memory. */
 export const NODE_FLAGS: readonly string[] = [SEMI_SPACE, '--disable-sigusr1'];
 
 /**
- * What the package's bin does first, by `process.version`, `process.execArgv` and whether the process can be replaced
- * (`process.execve`): refuse, start again with `NODE_FLAGS` (Node.js reads them at its own start only), or go on.
+ * Decides what the package's bin does first, by `process.version`, `process.execArgv` and whether the process can be
+ * replaced (`process.execve`): refuse, start again with `NODE_FLAGS` (read by Node.js only at its own start), or go on.
  */
 export function launchOf(
   version: string,
@@ -23,7 +23,7 @@ export function launchOf(
   return replaceable && missingFlags(execArgv).length > 0 ? 'again' : 'go';
 }
 
-/** Those of `NODE_FLAGS` that are not among these flags, whatever value the user has given them. */
+/** Returns the `NODE_FLAGS` that are not among these flags, whatever value the user has given them. */
 export function missingFlags(execArgv: readonly string[]): string[] {
   const nameOf = (flag: string) => flag.replaceAll('_', '-').replace(/=.*$/, '');
   const given = new Set(execArgv.map(nameOf));
@@ -31,7 +31,7 @@ export function missingFlags(execArgv: readonly string[]): string[] {
 }
 
 /**
- * The executable of Node.js that npm installed with the package for this platform, or null where it installed none.
+ * Finds the Node.js executable that npm installed with the package for this platform. Returns null if there is none.
  *
  * @param resolve finds a package's file, as `require.resolve` does
  */
@@ -43,12 +43,12 @@ export function broughtNode(
   try {
     return resolve(`node-${platform}-${arch}/bin/node`);
   } catch {
-    // There is none for this platform, or optional packages were left out.
+    // No executable exists for this platform, or optional packages were omitted.
     return null;
   }
 }
 
-/** The message for a Node.js that is too old, with line ends; `brought` is the one that came with the package. */
+/** Returns the message for a Node.js that is too old, with line ends. `brought`: the one that came with the package. */
 export function tooOld(version: string, execPath: string, brought: string | null, program: string): string {
   const other =
     brought === null
@@ -62,7 +62,7 @@ export function tooOld(version: string, execPath: string, brought: string | null
   ].join('\n');
 }
 
-/** The variables of a process as Linux shows them in `/proc/<pid>/environ`: those that it was started with. */
+/** Returns the variables that a process was started with, from the text of Linux's `/proc/<pid>/environ`. */
 export function environmentIn(text: string): Record<string, string> {
   const pairs = text.split('\0').filter((pair) => pair.indexOf('=') > 0);
   return Object.fromEntries(

@@ -41,8 +41,8 @@ async function start(name: string, args: readonly string[]): Promise<number> {
 }
 
 const isUnread = (error: Error) => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error) ?? '');
-// `catalog-mirror sql … | head`: nobody reads on. Whatever is more than printing is done all the same, and its exit
-// code says how it went.
+// In `catalog-mirror sql … | head`, the reader may leave early. A command that does more than print still finishes, and
+// its exit code says how that went.
 process.stdout.on('error', (error) => {
   if (!isUnread(error)) throw error;
   if (endsUnread) process.exit(EXIT.ok);
@@ -65,8 +65,8 @@ try {
     error instanceof Misconfigured
       ? EXIT.usage
       : EXIT.failed;
-  // Whoever stops it waits for no reader either.
+  // A program that is being stopped does not wait for a reader.
   if (!(error instanceof Stopped)) await printed();
 }
-// What is still open now (a connection to a server that hangs) is nothing to wait for.
+// Whatever is still open now, such as a connection to a server that hangs, is not worth waiting for.
 setTimeout(() => process.exit(), EXIT_GRACE_MS).unref();

@@ -1,8 +1,6 @@
-/*
- * Imported before all else: the drivers of Postgres read the environment too, one of them while it is loaded.
- */
+/* Imported before everything else: the Postgres drivers read the environment too, one of them while it is loaded. */
 
-/** Of the variables that they read, those that fill in what DATABASE_URL leaves open, in both drivers alike. */
+/** Variables that are kept: both drivers use them alike, for what DATABASE_URL leaves open. */
 const FILL_IN: ReadonlySet<string> = new Set([
   'PGHOST',
   'PGPORT',
@@ -13,9 +11,9 @@ const FILL_IN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Takes the others out. Each driver knows some of libpq's (PGTARGETSESSIONATTRS, PGSSLNEGOTIATION) and many that libpq
- * does not (PGMAX_LIFETIME), and fails by them with errors that name no variable. What is meant for this program stands
- * in DATABASE_URL.
+ * Removes the other variables of the drivers. Each driver knows some of libpq's (PGTARGETSESSIONATTRS,
+ * PGSSLNEGOTIATION) and many that libpq does not (PGMAX_LIFETIME), and their values cause errors that name no variable.
+ * Settings for this program belong in DATABASE_URL.
  */
 export function forgetDriverVariables(env: NodeJS.ProcessEnv = process.env): void {
   for (const name of Object.keys(env))

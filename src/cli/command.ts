@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { nearest } from '../lib/nearest.ts';
 import type { Printer } from './terminal.ts';
 
-/** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
+/** Exit codes. `--help` and the README show those that a command names, as described in `EXIT_SAYS`. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -39,45 +39,47 @@ export interface Command {
   readonly summary: string;
   /** Lines below "Usage:", without the program's name. */
   readonly usage: string;
-  /** Lines for a shell, each with what it is good for. */
+  /** Lines for a shell, each with its purpose. */
   readonly examples: readonly (readonly [line: string, purpose: string])[];
   readonly exits: readonly ExitName[];
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
-  /** Values that an option may have, where they are known in advance. */
+  /** Values that an option may have, if they are known in advance. */
   readonly choices?: Readonly<Record<string, readonly string[]>>;
-  /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
+  /** Boolean options that may nevertheless have a value: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
   readonly moreHelp?: readonly string[];
   readonly positionals: boolean;
-  /** All words allowed there, where they are known in advance. */
+  /** All positional words that are allowed, if they are known in advance. */
   readonly words?: readonly string[];
   /**
-   * What is wrong with values and other arguments; it is printed together with unknown and incomplete options. Changes
-   * nothing, and `run` finds the same.
+   * Returns what is wrong with values and other arguments, to be printed together with unknown and incomplete options.
+   * Changes nothing; `run` finds the same.
    */
   readonly problemsOf?: (args: Arguments) => readonly string[];
-  /** Whether all that it does is to print, for as long as somebody reads: with its reader it ends, by exit code 0. */
+  /**
+   * Returns whether the command only prints, for as long as somebody reads: it ends with its reader, by exit code 0.
+   */
   readonly endsUnread?: (args: Arguments) => boolean;
   run(args: CommandArgs): Promise<number>;
 }
 
-/** What stands behind a command's name. */
+/** Everything after a command's name. */
 export interface Arguments {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
-  /** Options that may be given more than once (`multiple`): what each was given, in order. */
+  /** Options that may be given more than once (`multiple`), each with its values in order. */
   readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly positionals: readonly string[];
   /**
-   * Options that are there, be it misspelt or without the value that they need, which `values` does not have: what
-   * needs one of them does not lack it.
+   * Options that are present. They may be misspelt or lack their value, and are then not in `values`. A command that
+   * requires one does not report it as missing.
    */
   readonly given: ReadonlySet<string>;
 }
 
 export interface CommandArgs extends Arguments, Printer {}
 
-/** A wrong option or argument: all of them at once, each on its line. */
+/** Wrong options and arguments: all of them at once, one per line. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly kind = 'usage';
@@ -89,7 +91,7 @@ export class UsageError extends Error {
   }
 }
 
-/** `problemsOf` of a command, by what reads its arguments and throws UsageError where they do not fit. */
+/** Makes `problemsOf` from the function that reads a command's arguments and throws UsageError if they are wrong. */
 export const problemsIn =
   (read: (args: Arguments) => unknown) =>
   (args: Arguments): readonly string[] => {
@@ -106,14 +108,14 @@ export const problemsIn =
 const meantBy = (word: string, words: readonly string[]) =>
   nearest(word, words, ({ length }) => (length > 2 ? 2 : 0));
 
-/** `; did you mean …?` where one of the words is near enough to be meant, else nothing. */
+/** Returns `; did you mean …?` if one of the words is similar enough, else nothing. */
 export function didYouMean(word: string, words: readonly string[]): string {
   const meant = meantBy(word, words);
   return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
 /**
- * Reads the arguments of a command. Values are judged by the command itself, when it runs.
+ * Reads the arguments of a command, which checks their values itself when it runs.
  *
  * @throws UsageError naming every unknown or incomplete option, and then what else is wrong
  */
@@ -126,7 +128,7 @@ export function readArguments(
   return read;
 }
 
-/** Options of every command that are taken before it reads its own: those that are left here are badly written. */
+/** Options of every command, which are removed before it reads its own. Those that are left here are malformed. */
 const OF_ALL = ['env-file', 'help', 'version'];
 
 function takenApart(
@@ -142,7 +144,7 @@ function takenApart(
   const lists: Record<string, string[]> = {};
   const positionals: string[] = [];
   const given = new Set(incomplete);
-  /** Takes the word behind an option, where there is one. */
+  /** Takes the word after an option, if there is one. */
   let take: ((word: string) => void) | null = null;
   for (const token of tokens) {
     const takes = take;
@@ -159,7 +161,7 @@ function takenApart(
     else if (known === undefined) {
       problems.push(`${rawName}: no such option${didYouMean(rawName, flags)}`);
       const takesNone = command.positionals || command.options[meant]?.type === 'boolean';
-      // The word behind it is its value, then.
+      // The next word is then its value.
       if (value === undefined && !takesNone) take = () => {};
     } else if (known.type === 'string' && value === undefined) problems.push(`${rawName}: expects a value`);
     else if (command.optionalValues?.includes(name) === true) {
@@ -184,9 +186,9 @@ function takenApart(
 }
 
 /**
- * The tokens of all words but those options whose value would be the next option: what a shell leaves of
- * `--out $folder --replace` where that variable is empty. `incomplete` has their names. One dash begins an option too,
- * whose letters `parseArgs` would take for one each. Pure.
+ * Returns the tokens of all words, except for options whose value would be the next option: what a shell leaves of
+ * `--out $folder --replace` if that variable is empty. `incomplete` contains their names. A single dash also begins an
+ * option, whose letters `parseArgs` would read as one option each. Pure.
  */
 function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
   const args = [...argv];
@@ -205,12 +207,12 @@ function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
   }
 }
 
-/** Before a word with one dash: no argument has a NUL. */
+/** Put before a word with one dash. No argument can contain a NUL. */
 const ONE_DASH = '--\0';
 
 type Token = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number];
 
-/** SQL that begins with a comment is a word: no option has a blank behind its dashes. Pure. */
+/** Turns SQL that begins with a comment into a word, because no option has a blank after its dashes. Pure. */
 function asWord(token: Token, args: readonly string[]): Token {
   const value = args[token.index] ?? '';
   if (token.kind !== 'option') return token;
@@ -218,7 +220,7 @@ function asWord(token: Token, args: readonly string[]): Token {
   return { ...token, rawName: token.rawName.replace(ONE_DASH, '') };
 }
 
-/** A whole number option, or its default. Adds to `problems` what does not fit. */
+/** Reads a number option, or returns its default. Adds what is wrong with it to `problems`. */
 export function numberOption(
   values: CommandArgs['values'],
   name: string,
@@ -241,8 +243,8 @@ export function numberOption(
 }
 
 /**
- * Exit codes in order, for `--help` and the README. `only` is the one command of `commands` that ends with it; null
- * where several do.
+ * Returns exit codes in order, for `--help` and the README. `only` is the one command of `commands` that uses the code,
+ * or null if several do.
  */
 export function exitRows(
   commands: ReadonlyMap<string, Pick<Command, 'exits'>>,
@@ -255,7 +257,7 @@ export function exitRows(
   });
 }
 
-/** An option as it is written: `--port <value>`, `--seller-shipping yes|no`, `--watch [value]`, `--json`. */
+/** Returns an option as it is written: `--port <value>`, `--seller-shipping yes|no`, `--watch [value]`, `--json`. */
 export function optionForm(
   option: string,
   command: Pick<Command, 'options' | 'optionalValues' | 'choices'>,
@@ -267,7 +269,7 @@ export function optionForm(
 }
 
 const LONGEST = 46;
-/** Two columns; what is too long for the first has a line of its own. */
+/** Formats two columns. What is too long for the first has a line of its own. */
 function inColumns(rows: readonly (readonly [string, string])[]): string[] {
   const widths = rows.map(([{ length }]) => length + 2).filter((width) => width <= LONGEST);
   const width = Math.max(0, ...widths);
@@ -276,7 +278,7 @@ function inColumns(rows: readonly (readonly [string, string])[]): string[] {
   );
 }
 
-/** What `--help` prints: every command with its summary, and every exit code. */
+/** Returns what `--help` prints: every command with its summary, and every exit code. */
 export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   return [
     "catalog-mirror: continuously syncs a marketplace's catalog and lowest prices into your own Postgres",
@@ -298,7 +300,7 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   ].join('\n');
 }
 
-/** What `<command> --help` prints: usage, options, examples and exit codes of one command. */
+/** Returns what `<command> --help` prints: usage, options, examples and exit codes of one command. */
 export function helpOf(name: string, command: Command): string {
   const { summary, usage, examples, optionHelp } = command;
   const options = Object.entries(optionHelp).map(

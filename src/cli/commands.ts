@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** Each is loaded when it is wanted: a container's `healthcheck` has no use for the rest, and runs twice a minute. */
+/** Commands are loaded only when used: a container's `healthcheck` runs twice a minute and needs no other. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run.ts')).run,
   demo: async () => (await import('./demo.ts')).demo,
@@ -24,12 +24,12 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
 
 export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
 
-/** The command of this name; undefined where there is none. */
+/** Returns the command of this name, or undefined if there is none. */
 export async function loadCommand(name: string): Promise<Command | undefined> {
   return Object.hasOwn(LOADERS, name) ? await LOADERS[name]?.() : undefined;
 }
 
-/** Every command by its name: what is parsed, what `--help`, the shells' completion and the README show. */
+/** Returns every command by its name, as used for parsing, `--help`, the shells' completion and the README. */
 export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
   const commands = Object.entries(LOADERS).map(async ([name, load]) => [name, await load()] as const);
   return new Map(await Promise.all(commands));

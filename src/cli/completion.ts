@@ -9,8 +9,8 @@ const SCRIPTS: Readonly<Record<string, (commands: Commands) => string>> = {
 const SHELLS = Object.keys(SCRIPTS);
 
 /**
- * `completion bash|zsh`: a script for the shell, made of the very table that parses, so that it asks nothing at the
- * prompt.
+ * Creates `completion bash|zsh`: a script for the shell, generated from the table that also parses, so that it need not
+ * run the program at the prompt.
  */
 export function createCompletion(commands: () => Promise<Commands>): Command {
   return {
@@ -48,7 +48,7 @@ const EVERYWHERE = {
   version: 'print the version',
 };
 
-/** Options of a command: whether each takes a value, or may, and its known values. */
+/** Returns the options of a command: whether each needs or allows a value, and its known values. */
 function optionsOf(command: Command) {
   return Object.entries({ ...command.optionHelp, ...EVERYWHERE }).map(([option, says]) => ({
     flag: `--${option}`,
@@ -66,7 +66,7 @@ function optionsOf(command: Command) {
 
 const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** Works from bash 3.2 on, and without the bash-completion package. */
+/** Works in bash 3.2 and newer, and without the bash-completion package. */
 function bashScript(commands: Commands): string {
   const names = [...commands.keys()].join(' ');
   const cases = [...commands].map(([name, command]) => {
@@ -118,7 +118,7 @@ complete -F _catalog_mirror catalog-mirror`;
 }
 
 function zshScript(commands: Commands): string {
-  // A colon ends the name in \`_describe\`; brackets, colons and backslashes have a meaning in \`_arguments\`.
+  // A colon ends the name in `_describe`; brackets, colons and backslashes have a meaning in `_arguments`.
   const described = [...commands].map(([name, { summary }]) => `    ${quoted(`${name}:${summary}`)}`);
   const escaped = (text: string) => text.replace(/[[\]:\\]/g, String.raw`\$&`);
   const cases = [...commands].map(([name, command]) => {

@@ -43,13 +43,13 @@ export const config: Command = {
         print(line);
       for (const warning of warnings) print(`\n${harmless(warning)}`);
     }
-    // The warnings have been printed.
+    // The warnings have already been printed.
     if (problems.length > 0) throw new ConfigError(problems);
     return Promise.resolve(EXIT.ok);
   },
 };
 
-/** What is wrong with the settings as a whole, and what looks like a mistake in them. */
+/** Returns what is wrong with the settings as a whole, and what looks like a mistake in them. */
 function checked(): Pick<ConfigError, 'problems' | 'warnings'> {
   try {
     const { warnings } = loadConfig(processSources.env, processSources.readFile);

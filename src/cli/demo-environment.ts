@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 
-/** Short intervals, so that the market visibly moves. The environment takes precedence. */
+/** Short intervals, so that the market visibly moves. The environment takes precedence over them. */
 const DEMO_SETTINGS: Readonly<Record<string, string>> = {
   PARTNER_RATE_SHARE: '0.95',
   DELTA_INTERVAL: '5s',
@@ -13,9 +13,9 @@ const DEMO_SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * By their place in the configuration: what says how the account's partner speaks and how much it may be asked (a
- * sandbox has other names, limits and no proxy before it), where the daemon's queues and traces are (a demo's workers
- * would join those of production), and receivers, which a demo has none of.
+ * Settings, by their place in the configuration, that a demo ignores: how the account's partner speaks and how much it
+ * may be asked (a sandbox has other names and limits, and no proxy before it), where the daemon's queues and traces are
+ * (a demo's workers would join those of production), and receivers, which a demo does not have.
  */
 const OF_PRODUCTION = ['partner', 'rate', 'queues', 'traces', 'webhook', 'catalog.scope'];
 const IGNORED: ReadonlySet<string> = new Set(
@@ -26,18 +26,18 @@ const IGNORED: ReadonlySet<string> = new Set(
   ),
 );
 
-/** A market of the demo's own. */
+/** The demo's own market. */
 interface DemoPartner {
   readonly url: string;
   readonly apiKey: string;
   readonly secret: string;
 }
 
-/** The environment that a demo is configured by, from the shell's, which may be one of production. Pure. */
+/** Derives the demo's environment from the shell's, which may be one of production. Pure. */
 export function demoEnvironment(env: Environment, partner: DemoPartner): Environment {
   const isEmpty = (name: string) => (env[name] ?? '').trim() === '';
   const own = Object.entries(env).filter(
-    // An empty variable is an unset one.
+    // An empty variable counts as unset.
     ([name]) => !IGNORED.has(name) && !(Object.hasOwn(DEMO_SETTINGS, name) && isEmpty(name)),
   );
   return {
@@ -49,21 +49,21 @@ export function demoEnvironment(env: Environment, partner: DemoPartner): Environ
   };
 }
 
-/** What the first query of the README asks. */
+/** The first query of the README. */
 const QUERY = "SELECT size, price FROM catalog.current_prices WHERE sku = 'DD1391-100' AND actionable";
 
-/** Where the running demo is found. */
+/** The addresses of the running demo. */
 interface DemoAddresses {
   readonly httpPort: number;
   readonly databaseUrl: string;
 }
 
 const isSet = (env: Environment, name: string): boolean => (env[name] ?? '') !== '';
-/** Whether the demo uses a database that was given to it. */
+/** Returns whether the demo uses a database that was given to it. */
 export const ownsDatabase = (env: Environment): boolean =>
   isSet(env, 'DATABASE_URL') || isSet(env, 'DATABASE_URL_FILE');
 
-/** How the program is called in another terminal, as it was called in this one. */
+/** Returns how to call the program in another terminal, the way it was called in this one. */
 function programIn(env: Environment): string {
   const dataDir = env['DATA_DIR'] ?? '';
   const settings =
@@ -73,13 +73,13 @@ function programIn(env: Environment): string {
   return `${settings}${program}`;
 }
 
-/** How to name the database to psql, in a shell: a configured URL has a password that is not the demo's to print. */
+/** Returns the argument for psql in a shell. A configured URL may contain a password, which the demo must not print. */
 function psqlTarget(env: Environment, databaseUrl: string): string {
   if (isSet(env, 'DATABASE_URL')) return '"$DATABASE_URL"';
   return isSet(env, 'DATABASE_URL_FILE') ? '"$(cat "$DATABASE_URL_FILE")"' : `'${databaseUrl}'`;
 }
 
-/** Every way to look at the running demo, a line each. */
+/** Lists every way to view the running demo, one per line. */
 export function accessLines({ httpPort, databaseUrl }: DemoAddresses, env: Environment): string[] {
   const page = `http://127.0.0.1:${httpPort}`;
   const program = programIn(env);
@@ -93,7 +93,7 @@ export function accessLines({ httpPort, databaseUrl }: DemoAddresses, env: Envir
   ];
 }
 
-/** What is left of a demo that was stopped, and how to look at it again. `dataDir`: of its Postgres. */
+/** Says what is left of a stopped demo, and how to view it again. `dataDir` is the folder of its Postgres. */
 export function keptLines(dataDir: string, env: Environment): string[] {
   const program = programIn(env);
   if (ownsDatabase(env)) return ['stopped; the mirror is kept in the database of DATABASE_URL'];

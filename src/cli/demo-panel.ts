@@ -18,11 +18,11 @@ export interface DemoView {
   readonly changes: RecentChanges;
 }
 
-/** How far the initial load is. */
+/** The progress of the initial load. */
 interface Load {
   readonly done: number;
   readonly all: number;
-  /** Null: there is no estimate. */
+  /** Null if there is no estimate. */
   readonly secondsLeft: number | null;
 }
 
@@ -34,11 +34,11 @@ const MAX_NOTE_LINES = 4;
 const LONGEST_SKU = 14;
 const LOADING: ReadonlySet<ReasonCode> = new Set(['no-baseline', 'filling']);
 
-/** Whether the initial load is under way, as the mirror's health has it. */
+/** Returns whether the initial load is under way, according to the mirror's health. */
 export const isLoading = ({ health }: Pick<DemoView, 'health'>): boolean =>
   health.reasons.some(({ code }) => LOADING.has(code));
 
-/** How far the initial load is, from the status at one moment. Pure. */
+/** Computes the progress of the initial load, from the status at one moment. Pure. */
 function loadOf({ status, now }: Pick<DemoView, 'status' | 'now'>): Load {
   const { skus } = status.stats;
   const all = sum(skus.map((row) => row.count));
@@ -68,7 +68,7 @@ function mirrorWords({ status, now, changes }: DemoView): string {
 const priceChanges = ({ count: n }: RecentChanges): string =>
   `${count(n)} ${plural(n, 'price change')} recorded`;
 
-/** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not shown again. */
+/** Formats one line for a pipe or a file. `isFilled`: the initial load was over before, and is not shown again. */
 export function demoLine(view: DemoView, isFilled: boolean): string {
   if (!isFilled) {
     const load = loadOf(view);
@@ -80,7 +80,8 @@ export function demoLine(view: DemoView, isFilled: boolean): string {
 }
 
 /**
- * What makes a line worth printing where each is kept: a tenth of the load, another catalog snapshot, another state.
+ * Returns a key that changes with each step worth a line of its own: a tenth of the load, another catalog snapshot,
+ * another state.
  */
 export function demoStep(view: DemoView, isFilled: boolean): string {
   if (!isFilled) return `filling ${Math.floor(percentOf(loadOf(view)) / 10)} ${loadOf(view).all > 0}`;
@@ -88,7 +89,7 @@ export function demoStep(view: DemoView, isFilled: boolean): string {
 }
 
 /**
- * The panel of a terminal, no line of it longer than the terminal is wide. `note`: what the log said last. Pure.
+ * Formats the panel of a terminal, with no line longer than the terminal is wide. `note`: the log's last warning. Pure.
  */
 export function demoPanel(
   view: DemoView,
@@ -151,11 +152,11 @@ function changeWords(change: ChangeRow, now: Date, width: number, { ascii }: Ter
   return whole.length <= width ? whole : `${shown} ${harmless(size)} ${price(from)} ${arrow} ${price(to)}`;
 }
 
-/** Where the demo shows itself: a panel on a terminal, lines anywhere else. */
+/** Where the demo shows itself. */
 export interface Board {
-  /** `seconds`: since the demo was started. `isFilled`: the initial load was over before. */
+  /** `seconds`: since the start of the demo. `isFilled`: the initial load was over before. */
   show(view: DemoView, isFilled: boolean, seconds: number): void;
-  /** What has its place before there is a view. */
+  /** Shows what is being done until there is a view. */
   busy(what: string): void;
   print(line: string): void;
   /** Takes a line of the JSON log. */
@@ -163,7 +164,7 @@ export interface Board {
   close(): void;
 }
 
-/** Where the demo shows itself: on a terminal a panel that is drawn over, elsewhere lines. */
+/** Creates a board: on a terminal a panel that is redrawn, elsewhere lines. */
 export function createBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
   const isPanel = stdout.isTTY && env['TERM'] !== 'dumb';
   return isPanel ? panelBoard(stdout, env) : lineBoard(stdout, env);
@@ -188,7 +189,7 @@ function lineBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
 function panelBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
   const panel = createPanel(stdout);
   const close = () => panel.close();
-  // Whatever ends the process: a terminal without a cursor is left to nobody.
+  // Also when something else ends the process: no terminal may be left without a cursor.
   process.once('exit', close);
   let note: string | null = null;
   return {
@@ -199,7 +200,7 @@ function panelBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
     print: (line) => panel.print(line),
     log(json) {
       const { level, msg, sku, next } = JSON.parse(json) as Readonly<Record<string, unknown>>;
-      // A warning is news like any other; what is worse stays on the screen.
+      // Each warning replaces the previous one; any other line stays on the screen.
       if (level !== 'warn') return panel.print(logText(json, stdout, env));
       const about = typeof sku === 'string' ? ` (${sku})` : '';
       const remedy = typeof next === 'string' ? `; ${next}` : '';
@@ -212,7 +213,7 @@ function panelBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
   };
 }
 
-/** A line of the log, as text unless LOG_FORMAT wants JSON. */
+/** Formats a line of the log, as text unless LOG_FORMAT is JSON. */
 function logText(json: string, stdout: NodeJS.WriteStream, env: Environment): string {
   const isJson = env['LOG_FORMAT']?.trim() === 'json';
   return (isJson ? json : textLine(json, terminalOf(stdout, env).colour)).trimEnd();

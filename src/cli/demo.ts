@@ -22,13 +22,13 @@ import { tableOf } from './terminal.ts';
 const MARKET_EVERY_MS = 2000;
 const SNAPSHOT_EVERY_MS = 15_000;
 const DRAW_EVERY_MS = 1000;
-/** Until there is a baseline, which takes a second or two. */
+/** Used until there is a baseline, which takes a second or two. */
 const SOON_MS = 200;
 const SAMPLE_ROWS = 8;
 const CHANGES_SHOWN = 4;
-/** Other than that of `sandbox`, whose mirror may be in DATABASE_URL: a demo's is known by its key. */
+/** Differs from that of `sandbox`, whose mirror may be in DATABASE_URL: a demo's mirror is recognized by its key. */
 const CREDENTIAL = { apiKey: 'demo-key', secret: 'demo-secret' };
-/** The SKUs of the documents' queries: they are asked for first. */
+/** The SKUs of the queries in the documents, which are refreshed first. */
 const EXAMPLES = ['DD1391-100', 'FV5029-141'];
 
 export const demo: Command = {
@@ -98,7 +98,7 @@ function sandboxOptions({ values }: Arguments) {
 }
 
 /**
- * Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is.
+ * Runs `work` with a configuration for the sandbox, in the demo's own database, which starts empty, or in DATABASE_URL.
  */
 async function withDemoDatabase(
   sandbox: Sandbox,
@@ -118,7 +118,7 @@ async function withDemoDatabase(
     logTo(board, config),
     dataDir,
   ).catch((error: unknown) => {
-    // A Ctrl-C in the terminal reaches initdb, too.
+    // A Ctrl-C in the terminal also reaches initdb.
     if (stopped.aborted) return null;
     throw error instanceof EmbeddedError && error.kind === 'in-use' ? new AnotherDemo(error) : error;
   });
@@ -139,8 +139,8 @@ async function withDemoDatabase(
 }
 
 /**
- * Refuses DATABASE_URL, waiting until it answers, where it has a mirror that is no demo's: what is read through a
- * tunnel on this host has the address of a demo. False: stopped before that.
+ * Waits until DATABASE_URL answers, and refuses it if its mirror is not a demo's. The key decides, because a partner
+ * behind a tunnel on this host has the same address as a demo. Returns false if it was stopped before that.
  *
  * @throws OtherPartner
  */
@@ -165,7 +165,7 @@ async function refuseOthers(config: Config, board: Board, stopped: AbortSignal):
   }
 }
 
-/** The demo's partner is nothing that anybody has set: of the two it is the database that is wrong. */
+/** Reports the database as wrong, because nobody has configured the demo's partner. */
 const namingDatabase = (error: unknown): never => {
   if (!(error instanceof OtherPartner)) throw error;
   throw new ConfigError([
@@ -178,7 +178,7 @@ const namingDatabase = (error: unknown): never => {
   ]);
 };
 
-/** A demo has its market, its ports and its database to itself. */
+/** A second demo was started, but each needs its market, its ports and its database for itself. */
 class AnotherDemo extends Error {
   override readonly name = 'AnotherDemo';
   readonly kind = 'in-use';
@@ -205,7 +205,7 @@ interface Watching {
 }
 
 /**
- * Runs the daemon until it is stopped, or with `once` until the first load and a delta are applied, and shows what
+ * Runs the daemon until it is stopped or, with `once`, until the initial load and a delta are applied. Shows what
  * happens.
  */
 async function watch(config: Config, { board, stopped, once }: Watching): Promise<void> {
@@ -233,8 +233,8 @@ async function watch(config: Config, { board, stopped, once }: Watching): Promis
 }
 
 /**
- * Starts the daemon. Its page is always at the same port, so that it can be bookmarked, unless another program has
- * that one and nobody has asked for it: then at any free one.
+ * Starts the daemon. Its page always has the same port, so that it can be bookmarked. If another program has that port
+ * and nobody has asked for it, any free one is used.
  */
 async function startDemo(config: Config, log: Log, stopped: AbortSignal): Promise<App> {
   const start = (http: Config['http']) => startApp({ ...config, http }, log, systemClock, stopped);
@@ -248,11 +248,11 @@ async function startDemo(config: Config, log: Log, stopped: AbortSignal): Promis
   });
 }
 
-/** A delta moved the mirror to a later snapshot than the manifest's, and what it reported is asked for. */
+/** Returns whether a delta moved the mirror past the manifest's snapshot, and what it reported is refreshed. */
 const hasDelta = ({ status: { stats, sync } }: DemoView): boolean =>
   sync.snapshotMovedAt !== null && stats.due.length === 0;
 
-/** Reads the mirror again and again, and shows it. */
+/** Reads the mirror repeatedly, and shows it. */
 function createFollower(app: App, config: Config, board: Board, startedAt: number) {
   let isFilled = false;
   let hasAsked = false;
@@ -272,7 +272,7 @@ function createFollower(app: App, config: Config, board: Board, startedAt: numbe
         const hasBaseline = view.status.stats.manifestAppliedAt !== null;
         if (hasBaseline && !hasAsked) await refreshSkus(app.sql, EXAMPLES);
         hasAsked = hasBaseline;
-        // From then on a few SKUs more are new each time the market moves: no load that anybody waits for.
+        // From then on, each market move adds a few new SKUs, which is not an initial load that anybody waits for.
         isFilled ||= !isLoading(view);
         board.show(view, isFilled, (systemClock.monotonic() - startedAt) / 1000);
         if (done(view)) return;

@@ -68,7 +68,7 @@ export const doctor: Command = {
   async run({ print, ...args }) {
     const most = requestsOf(args);
     const config = loadConfig(processSources.env, processSources.readFile);
-    // What a library prints of Redis, a check says, too; but not what Node.js warns of, as TLS that is not verified.
+    // A check already reports what a library prints about Redis, but not Node.js warnings, such as of unverified TLS.
     captureLibraryOutput((from, text) => {
       if (!from.startsWith('console.')) process.stderr.write(`${withoutSecrets(`${from}: ${text}`)}\n`);
     });
@@ -89,7 +89,7 @@ function requestsOf({ values }: Arguments): number {
   return most;
 }
 
-/** Messages of drivers and field names of the partner's answers are not ours: they may hold anything. */
+/** Scrubs messages of drivers and field names in the partner's answers, which are not ours and may contain anything. */
 function scrubbed(report: Report, secrets: () => readonly string[]): Report {
   const scrubber = createScrubber(secrets);
   const clean = (text: string) => scrubber.text(text);
@@ -100,7 +100,7 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
       text: clean(finding.text),
       ...(remedy !== undefined && { remedy: clean(remedy) }),
     })),
-    // A name that would have to be changed is not one to pin.
+    // A name that scrubbing would change cannot be pinned.
     settings: Object.fromEntries(
       Object.entries(report.settings).filter(([, value]) => clean(value) === value),
     ),
@@ -108,7 +108,7 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
   };
 }
 
-/** `most`: of the requests to the partner. */
+/** Runs all checks, with at most `most` requests to the partner. */
 export async function examine(config: Config, most: number): Promise<Report> {
   const redis = await checkRedis(config);
   const baseUrl = await checkPartnerReachable(config.partner, now);
@@ -144,23 +144,23 @@ const nothingAsked = (findings: readonly CheckResult[]): PartnerReport => ({
   unknown: [],
 });
 
-/** The database, and with the ledger of requests in it, the partner. */
+/** Examines the database and, with the ledger of requests in it, the partner. */
 async function examineMirror(config: Config, most: number): Promise<Examined> {
   try {
-    // Of its own mirror alone: what the demo's database is like says nothing of the configuration.
+    // Only the configured mirror: the state of the demo's database says nothing about the configuration.
     return await withMirror(config, (sql) => examineDatabase(sql, config, most), {
       owners: ['daemon'],
       examines: true,
     });
   } catch (error) {
     if (!(error instanceof NoMirror)) return uncounted([unreachable(error)], config, most);
-    // Before the first start there is no ledger, and no daemon that sends.
+    // Before the first start there is neither a ledger nor a daemon that sends requests.
     const findings = [noDatabaseYet(config), ...judgeShare(config, null)];
     return { findings, partner: most === 0 ? nothingAsked([]) : await consult(null, config, most) };
   }
 }
 
-/** Where requests cannot be counted, because the ledger cannot be read. */
+/** Returns the findings of a database whose ledger cannot be read, so that requests cannot be counted. */
 function uncounted(findings: readonly CheckResult[], config: Config, most: number): Examined {
   const asked = most === 0 ? [] : [skipped('partner', 'requests are counted in Postgres')];
   return { findings: [...findings, ...judgeShare(config, null)], partner: nothingAsked(asked) };
@@ -177,7 +177,7 @@ async function examineDatabase(sql: Sql, config: Config, most: number): Promise<
     const read = await examineTables(sql, facts, config, most);
     return { ...read, findings: [...findings, ...read.findings] };
   } catch (error) {
-    // Somebody has locked or renamed a table, or rows are gone: what was found before stands.
+    // Somebody has locked or renamed a table, or rows are gone. Earlier findings still stand.
     return uncounted([...findings, unreachable(await namingHolder(sql, error))], config, most);
   }
 }
@@ -190,14 +190,14 @@ async function examineTables(
 ): Promise<Examined> {
   const ledger = ledgerProblem(facts);
   const isReady = facts.migrated && ledger === null;
-  // What policies hide from it is not lost.
+  // Rows that policies hide from this role are not lost.
   const isSeen = isReady && facts.damage.hidden.length === 0;
   const lost = isSeen ? await ifAllowed(readLostRows(sql), []) : [];
   if (lost.length > 0) throw new RowsLost(lost);
   const others = isReady ? await readOthers(sql, config) : null;
   const known = isReady ? await ifAllowed(readMirroredAccount(sql), null) : null;
   const account = known === null ? [] : [judgeAccount(config, known, now())];
-  // What the one partner rejects would pause the daemons of the other.
+  // What one partner rejects would pause the daemons of the other.
   const blocked = ledger ?? whyNotOurs(account, isReady);
   const scope = isReady ? await ifAllowed(readScopeState(sql), null) : null;
   const otherwise = isReady ? await ifAllowed(otherSettings(sql, config, paceLimits(config)), []) : [];
@@ -223,7 +223,7 @@ function noDatabaseYet(config: Config): CheckResult {
 
 const NO_RIGHTS = 'requests are counted in Postgres, and this role lacks the privileges';
 
-/** Why requests are not this account's to count, by the line about it, which is lacking where that may not be read. */
+/** Returns why requests do not count here, by the line about the account, which is missing if it may not be read. */
 function whyNotOurs(account: readonly CheckResult[], isReady: boolean): string | null {
   if (isReady && account.length === 0) return NO_RIGHTS;
   return account.some(({ level }) => level === 'FAIL')
@@ -231,13 +231,13 @@ function whyNotOurs(account: readonly CheckResult[], isReady: boolean): string |
     : null;
 }
 
-/** Why requests cannot be counted in this database; null where they can. Pure. */
+/** Returns why requests cannot be counted in this database, or null if they can. Pure. */
 export function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.unknown > 0) return 'requests are counted in Postgres, and its schema belongs to a later version';
   if (facts.occupied.some(({ kind }) => kind !== 'role-of-another'))
     return "requests are counted in Postgres, and schemas with the mirror's names are not the mirror's";
   if (!facts.migrated) return null;
-  // Where a table's are lacking, the ledger may be whole all the same.
+  // Lacking a table's privileges need not affect the ledger.
   const isShut = isClosed(facts.lacking) || facts.lacking.some(({ kind }) => kind !== 'table');
   if (!facts.owns || isShut) return NO_RIGHTS;
   if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';
@@ -252,7 +252,7 @@ async function readOthers(sql: Sql, config: Config): Promise<number | null> {
   );
 }
 
-/** Asks the partner. `sql` null: there are no tables yet, and so no ledger in which requests are counted. */
+/** Asks the partner. `sql` is null if there are no tables yet, and so no ledger to count requests in. */
 async function consult(sql: Sql | null, config: Config, most: number): Promise<PartnerReport> {
   const limits = paceLimits(config);
   const permits = sql === null ? localPermits(systemClock, limits) : ledgerPermits(sql, systemClock, limits);

@@ -4,9 +4,9 @@ import { UsageError } from './command.ts';
 const OPTION = '--env-file';
 
 /**
- * Takes `--env-file FILE`, which every command has, out of the arguments; it may be given more than once. Pure.
+ * Removes `--env-file FILE`, which every command has, from the arguments; it may be given more than once. Pure.
  *
- * @throws UsageError where it has no value
+ * @throws UsageError if it has no value
  */
 export function takeEnvFiles(argv: readonly string[]): { readonly rest: string[]; readonly paths: string[] } {
   const [rest, paths]: [string[], string[]] = [[], []];
@@ -25,7 +25,7 @@ export function takeEnvFiles(argv: readonly string[]): { readonly rest: string[]
 }
 
 /**
- * The arguments without `--env-file`, whose files are in force from now on. Options without a command belong to
+ * Puts the files of `--env-file` into force, and returns the other arguments. Options without a command belong to
  * `run`, and this is one.
  *
  * @throws UsageError that names each file that cannot be read, and each line that is broken

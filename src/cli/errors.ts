@@ -5,7 +5,7 @@ import { adviceOn } from '../store/connection/remedies.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { scrubStderr } from './process.ts';
 
-/** There is no mirror to speak of: a setting is missing, so exit code 78. Its message has one line a reason. */
+/** There is no mirror: a setting is missing, so the exit code is 78. Its message has one line per reason. */
 export class NoMirror extends Error {
   override readonly name = 'NoMirror';
   readonly kind = 'no-mirror';
@@ -13,7 +13,7 @@ export class NoMirror extends Error {
     'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or ' +
     'start one: `catalog-mirror run`, `catalog-mirror demo`';
 
-  /** @param owners whose embedded Postgres would have done */
+  /** @param owners whose embedded Postgres would have been used */
   constructor(
     { database, warnings }: Pick<MirrorConfig, 'database' | 'warnings'>,
     owners: readonly string[],
@@ -27,9 +27,7 @@ export class NoMirror extends Error {
   }
 }
 
-/**
- * Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages.
- */
+/** Prints an error on stderr, without what must not be shown: drivers put parts of their settings into messages. */
 export function printError(error: unknown): void {
   process.stderr.write(`${withoutSecrets(explain(error))}\n`);
 }
@@ -37,8 +35,8 @@ export function printError(error: unknown): void {
 const SCRUBBED_WITHIN_MS = 1000;
 
 /**
- * Has what libraries are told to say of their work by DEBUG or NODE_DEBUG scrubbed, where either is set. Secrets are
- * read again at most once a second: there may be thousands of lines.
+ * Scrubs what libraries print about their work if DEBUG or NODE_DEBUG is set. Secrets are read again at most once a
+ * second, because there may be thousands of lines.
  */
 export function scrubDebugOutput(): void {
   const { env, readFile } = processSources;
@@ -54,12 +52,12 @@ export function scrubDebugOutput(): void {
   scrubStderr((text) => scrubber.text(text));
 }
 
-/** Text for people in which every secret of the environment that can be read is replaced. */
+/** Replaces every readable secret of the environment in a text for people. */
 export function withoutSecrets(text: string): string {
   return createScrubber(() => secretsOf(processSources.env, processSources.readFile)).text(text);
 }
 
-/** One message for a person: what is wrong, why, and what to do where the error says so. */
+/** Formats an error for people: what is wrong, why, and what to do if the error says so. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { what, hint } = adviceOn(error);
@@ -71,7 +69,7 @@ export function explain(error: unknown): string {
   return lines.join('\n');
 }
 
-/** What an error says; of one that says nothing, the errors in it, its code or its name. */
+/** Returns an error's message. If that is empty, returns the errors in it, its code or its name. */
 export function saidBy(error: Error): string {
   if (error.message !== '') return error.message;
   const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];

@@ -33,11 +33,11 @@ import { hiddenText, noForceOf, readHiddenRows } from '../store/setup/row-securi
 import { namingHolder } from '../store/status/holders.ts';
 
 /*
- * What an error of Postgres means for whoever has given the command: what the database is, and what its role may not
- * do. Judged by what the database says when it is asked, and never by the error's message.
+ * What an error of Postgres means to the user of a command: what the database is, and what its role may not do. Decided
+ * by asking the database, never by the error's message.
  */
 
-/** The database has no mirror, or not yet: nothing is broken. */
+/** The database has no mirror, or none yet. Nothing is broken. */
 export class NoTables extends Misconfigured {
   override readonly name = 'NoTables';
   readonly kind = 'no-tables';
@@ -51,7 +51,7 @@ export class NoTables extends Misconfigured {
   }
 }
 
-/** The tables are those of an earlier version, by which a daemon of that version may be at work: nothing is broken. */
+/** The tables are those of an earlier version, and a daemon of that version may be using them. Nothing is broken. */
 export class EarlierVersion extends Misconfigured {
   override readonly name = 'EarlierVersion';
   readonly kind = 'earlier-version';
@@ -65,7 +65,7 @@ export class EarlierVersion extends Misconfigured {
   }
 }
 
-/** The tables are those of a later version: nothing is broken. */
+/** The tables are those of a later version. Nothing is broken. */
 export class LaterVersion extends Misconfigured {
   override readonly name = 'LaterVersion';
   readonly kind = 'later-version';
@@ -75,7 +75,7 @@ export class LaterVersion extends Misconfigured {
   }
 }
 
-/** Which version the tables are of is not for this role to read, and they have not what the command reads. */
+/** This role may not read which version the tables have, and they lack what the command reads. */
 export class Unclear extends Misconfigured {
   override readonly name = 'Unclear';
   readonly kind = 'other-version';
@@ -89,7 +89,7 @@ export class Unclear extends Misconfigured {
   }
 }
 
-/** The role of DATABASE_URL may not do what the command does: nothing is broken. */
+/** The role of DATABASE_URL may not do what the command does. Nothing is broken. */
 export class NotAllowed extends Misconfigured {
   override readonly name = 'NotAllowed';
   readonly kind = 'not-allowed';
@@ -106,7 +106,7 @@ export class NotAllowed extends Misconfigured {
   }
 }
 
-/** The role of DATABASE_URL is one of the mirror's readers, and readers lack what they are to have. */
+/** The role of DATABASE_URL is one of the mirror's readers, and readers lack intended privileges. */
 class ReadersLack extends Misconfigured {
   override readonly name = 'ReadersLack';
   readonly kind = 'readers-lack';
@@ -120,7 +120,7 @@ class ReadersLack extends Misconfigured {
   }
 }
 
-/** What is in the way in the database itself, whose administrator can put it right; a daemon meets it, too. */
+/** An obstacle in the database itself, which its administrator can remove; a daemon meets it, too. */
 export class Impaired extends Error {
   override readonly name = 'Impaired';
   readonly kind: 'rights-lacking' | 'parts-gone' | 'rows-hidden';
@@ -141,7 +141,7 @@ const partsGone = (cause: unknown) =>
     cause,
   );
 
-/** Tables that the message names. */
+/** How many tables the message names. */
 const NAMED = 3;
 
 /** Somebody has deleted rows without which nothing can be read. */
@@ -161,17 +161,17 @@ export class RowsLost extends Error {
 }
 
 export interface Explaining {
-  /** For what is asked anew: the work may have ended its own connections. */
+  /** For further queries: the work may have ended its own connections. */
   readonly url: string;
-  /** The statements are those of whoever has given the command: names that are not there may be misspelt. */
+  /** The statements come from the user of the command, so missing names may be misspelt. */
   readonly ofUser?: boolean;
-  /** The rights of catalog_reader are enough. */
+  /** The rights of catalog_reader are sufficient. */
   readonly forReaders?: boolean;
 }
 
 /**
- * What to say of an error of work on the mirror: the error itself, or one that says what the database is or what its
- * role lacks, with the error as its cause. `sql`: the pool of that work.
+ * Returns what to report about an error of work on the mirror: the error itself, or one that says what the database is
+ * or what its role lacks, with the error as its cause. `sql`: the pool of that work.
  */
 export async function explained(
   sql: Sql,
@@ -186,21 +186,21 @@ export async function explained(
     : null;
   if (lacking !== null) return lacking;
   const lost = error instanceof RowsLost ? [] : await asking(url, readLostRows, []);
-  // What stumbles over a row that is not there says nothing beside that.
+  // A TypeError about the missing row adds nothing to that.
   if (lost.length > 0) return new RowsLost(lost, error instanceof TypeError ? undefined : error);
   return (isNameUnknown(error) ? await missingOf(url, error, ofUser) : null) ?? error;
 }
 
 /**
- * What is to be said where policies hide rows of the mirror from the mirror's own role, which goes by all of them:
- * Postgres reports no error, and a table looks as if it were empty. Null: it sees all.
+ * Returns the error to report if policies hide rows of the mirror from the mirror's own role, which relies on all of
+ * them. Postgres reports no error, and a table appears to be empty. Returns null if it sees all.
  */
 export async function hiddenFromMirror(sql: Sql): Promise<Impaired | null> {
   const tables = (await readHiddenRows(sql, OWN_TABLES, true)).map(({ table }) => table);
   if (tables.length === 0) return null;
   const { owns, acting, misowned } = await readOwnRights(sql);
   if (!owns) return null;
-  // Policies are for all but a table's owner, so of one that was given away it is enough to have it back.
+  // Policies do not apply to a table's owner, so for a table that was given away, getting it back is enough.
   const given = misowned.filter(({ name }) => tables.includes(name));
   const own = tables.filter((table) => given.every(({ name }) => name !== table));
   const back = rightsRemedy({ lacking: [], misowned: given }, escapeIdentifier(acting));
@@ -208,7 +208,7 @@ export async function hiddenFromMirror(sql: Sql): Promise<Impaired | null> {
   return new Impaired('rows-hidden', hiddenText(tables), remedies.join('; '));
 }
 
-/** The same of a start and of `migrate`, which make what is not there. */
+/** Does the same for a start and for `migrate`, which create what is missing. */
 export async function explainedStart(error: unknown, url: string): Promise<unknown> {
   if (isPrivilegeLacking(sqlState(error)))
     return (await lackingAtStart(url, error)) ?? (await closedOf(url, error)) ?? error;
@@ -216,13 +216,13 @@ export async function explainedStart(error: unknown, url: string): Promise<unkno
   return isNameUnknown(error) && !isExplained ? partsGone(error) : error;
 }
 
-/** What this role lacks, also on the tables of queues in Postgres. */
+/** Returns what this role lacks, also on the tables of queues in Postgres. */
 async function readAllRights(sql: Sql): Promise<OwnRights> {
   const rights = await readOwnRights(sql);
   return rights.owns ? { ...rights, lacking: [...rights.lacking, ...(await readQueueLacking(sql))] } : rights;
 }
 
-/** It also makes schemas. */
+/** Returns the error to report if a start, which also creates schemas, lacks privileges. */
 async function lackingAtStart(url: string, cause: unknown): Promise<Error | null> {
   const rights = await asking(url, readAllRights, null);
   if (rights === null) return null;
@@ -240,7 +240,7 @@ async function lackingAtStart(url: string, cause: unknown): Promise<Error | null
   );
 }
 
-/** Which privileges on the database itself this role lacks: to make schemas in it, and temporary tables. */
+/** Returns the database's privileges that this role lacks: to create schemas in it, and temporary tables. */
 async function readDatabaseLacking(
   sql: Sql,
 ): Promise<{ readonly database: string; readonly missing: string[] }> {
@@ -251,7 +251,7 @@ async function readDatabaseLacking(
 }
 
 /**
- * What is to be said where a privilege is lacking; null where none is that belongs to the mirror, as where somebody's
+ * Returns the error to report if a privilege is lacking; null if none of the mirror's is, for example if somebody's
  * policy or trigger has refused a row.
  */
 async function lackingOf(url: string, cause: unknown, forReaders: boolean): Promise<Error | null> {
@@ -267,7 +267,7 @@ async function lackingOf(url: string, cause: unknown, forReaders: boolean): Prom
   return new Impaired('rights-lacking', text, rightsRemedy(rights, escapeIdentifier(rights.acting)), cause);
 }
 
-/** What is to be said where Postgres's own functions or views are closed to this role; null where that is not known. */
+/** Returns the error to report if Postgres's own functions or views are closed to this role; null: not known. */
 async function closedOf(url: string, cause: unknown, ofUser = false): Promise<Impaired | null> {
   const unknown: { closed: Closed[]; role: string } = { closed: [], role: '' };
   const { closed, role } = await asking(
@@ -294,7 +294,7 @@ async function closedOf(url: string, cause: unknown, ofUser = false): Promise<Im
   );
 }
 
-/** Whether this role reads as a member of catalog_reader, which may not read all that it is to. */
+/** Returns whether this role reads as a member of catalog_reader, which lacks some of its intended rights. */
 async function readersLack(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ lack: boolean }[]>`
     select not has_schema_privilege(r.oid, n.oid, 'USAGE') or exists (
@@ -309,7 +309,7 @@ async function readersLack(sql: Sql): Promise<boolean> {
   return row?.lack === true;
 }
 
-/** What is to be said where a name is not there; null where the names are the user's. */
+/** Returns the error to report if a name is missing; null if the names are the user's. */
 async function missingOf(url: string, cause: unknown, ofUser: boolean): Promise<Error | null> {
   if (isTableMissing(cause) && !(await asking(url, hasTables, true))) return new NoTables(cause);
   const rights = await asking(url, readOwnRights, null);
@@ -323,17 +323,17 @@ async function missingOf(url: string, cause: unknown, ofUser: boolean): Promise<
   return ofUser ? null : partsGone(cause);
 }
 
-/** What stands in the way of a mirror, or is left of one; null: nothing. */
+/** Returns what is in the way of a mirror, or left of one; null if nothing is. */
 async function occupiedOf(url: string, cause: unknown): Promise<OccupiedError | null> {
   const { occupied } = await asking(url, readOccupied, { occupied: [] });
   const [first, ...others] = occupied.filter(({ kind }) => kind !== 'role-of-another');
   return first === undefined ? null : new OccupiedError([first, ...others], cause);
 }
 
-/** What a first start makes before all else. */
+/** The table that a first start creates before everything else. */
 const LEDGER = 'catalog_internal.migrations';
 
-/** Whether any of the mirror's other tables is there. Without to_regclass, to which a schema may be closed. */
+/** Returns whether any other table of the mirror exists. Avoids to_regclass, which fails on a schema that is closed. */
 async function hasTables(sql: Sql): Promise<boolean> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select exists (
@@ -344,8 +344,8 @@ async function hasTables(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Reads something by a connection of its own. `otherwise`: what counts where it cannot be asked any more, as no news
- * beside the error at hand.
+ * Reads something on a connection of its own. Returns `otherwise` if that fails, because this is no news beside the
+ * error at hand.
  */
 async function asking<T, Otherwise>(
   url: string,

@@ -1,10 +1,14 @@
-import type { FileHandle } from 'node:fs/promises';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { ColumnType, ExportColumn } from '../store/history/export.ts';
 
+/** What a Parquet file is written to. */
+interface Appendable {
+  appendFile(bytes: Uint8Array): Promise<void>;
+}
+
 type Element = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
-/** Rows, or characters of text, at which a row group is closed: it is in memory as a whole. */
+/** A row group is closed at this many rows or characters of text, because the whole group is in memory. */
 const GROUP = { rows: 100_000, chars: 16_000_000 };
 
 const ELEMENTS: Readonly<Record<ColumnType, Omit<Element, 'name'>>> = {
@@ -21,11 +25,11 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<Element, 'name'>>> = {
   day: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
 };
 
-/** Hands on to the file what is written of a row group, and waits until the file has taken it. */
+/** Passes the bytes of a row group on to the file, and waits until the file has taken them. */
 class FileWriter extends ByteWriter {
-  readonly #file: FileHandle;
+  readonly #file: Appendable;
 
-  constructor(file: FileHandle) {
+  constructor(file: Appendable) {
     super();
     this.#file = file;
   }
@@ -37,12 +41,12 @@ class FileWriter extends ByteWriter {
 }
 
 /**
- * Writes rows as a Parquet file (Snappy), a row group at a time, so that memory does not grow with the rows. `onRows`
- * is told how many are read so far, after each batch. Returns how many there were. Rejects as the rows or the file
- * do; the file is then no whole one.
+ * Writes rows as a Parquet file (Snappy), one row group at a time, so that memory does not grow with the rows. After
+ * each batch, `onRows` gets the number of rows read so far. Returns how many there were. Rejects if the rows or the
+ * file do; the file is then incomplete.
  */
 export async function writeParquet(
-  file: FileHandle,
+  file: Appendable,
   columns: readonly ExportColumn[],
   batches: AsyncIterable<readonly (readonly unknown[])[]>,
   onRows: (rows: number) => void,

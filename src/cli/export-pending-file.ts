@@ -3,7 +3,7 @@ import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../lib/errors.ts';
 
-/** The file cannot be written; the cause is the system's. What was there before is as it was. */
+/** The file cannot be written; the cause is the system's error. An existing file is unchanged. */
 export class NotWritten extends Error {
   override readonly name = 'NotWritten';
   readonly kind = 'not-written';
@@ -15,31 +15,33 @@ export class NotWritten extends Error {
   }
 }
 
-/** NotWritten of a file that was begun: the system takes no more of it, or not under this name. */
-export const notWritten = (path: string, cause: unknown): NotWritten =>
+/** Returns NotWritten for a file that was begun: the system takes no more of it, or not under this name. */
+const notWritten = (path: string, cause: unknown): NotWritten =>
   new NotWritten(path, 'make room, or write elsewhere', cause);
 
-/** A file that is under its name once it is whole, and until then beside it under another. */
+/** A file that gets its name only when it is complete. Until then it is beside it under another name. */
 export interface PendingFile {
   readonly path: string;
   readonly handle: FileHandle;
+  /** Appends to the file. @throws NotWritten */
+  appendFile(bytes: Uint8Array): Promise<void>;
   /**
-   * Has what was written on the disk; rejects with NotWritten where its name was taken meanwhile. Returns the bytes.
+   * Flushes the file to the disk; rejects with NotWritten if its name was taken meanwhile. Returns its size in bytes.
    */
   finish(): Promise<number>;
   /** Gives the file its name. */
   commit(): Promise<void>;
-  /** Removes what was written, where it was not committed. */
+  /** Removes what was written, unless it was committed. */
   dispose(): Promise<void>;
 }
 
 /**
- * Begins a file. With `replace` it takes the place of one that is there when it is committed.
+ * Begins a file. With `replace`, committing it replaces an existing file.
  *
- * @throws NotWritten where there is one already, or something that is no file, or no file can be made there
+ * @throws NotWritten if a file exists without `replace`, if it is not a regular file, or if none can be created there
  */
 export async function createPendingFile(path: string, replace: boolean): Promise<PendingFile> {
-  // Processes of several containers have one number, and may write to one volume.
+  // Processes of several containers may have the same number and write to one volume.
   const hidden = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.part`);
   await mayBeMade(path, replace);
   const handle = await open(hidden, 'wx').catch((error: unknown) => {
@@ -53,9 +55,14 @@ export async function createPendingFile(path: string, replace: boolean): Promise
   return {
     path,
     handle,
+    async appendFile(bytes) {
+      await handle.appendFile(bytes).catch((error: unknown) => {
+        throw notWritten(path, error);
+      });
+    },
     async finish() {
       const { size } = await handle.stat();
-      // Where what is written waits for its blocks, as on NFS, a full disk is told here.
+      // On file systems that delay writes, such as NFS, a full disk is reported here.
       await handle
         .sync()
         .then(close)
@@ -79,17 +86,17 @@ export async function createPendingFile(path: string, replace: boolean): Promise
 }
 
 async function mayBeMade(path: string, replace: boolean): Promise<void> {
-  // Of a link: what it leads to, such as the terminal behind /dev/stdout.
+  // Follows links, for example to the terminal behind /dev/stdout.
   const found = await stat(path).catch(() => null);
   if (found === null) return;
   if (!found.isFile()) throw new NotWritten(path, 'it is no regular file: use another name');
   if (!replace) throw new NotWritten(path, 'it exists: use another name, or --replace');
 }
 
-/** Of folders that may not be read, or whose file system writes none by request: the file is there all the same. */
+/** Errors of folders that may not be read, or that the file system does not sync on request. The file exists anyway. */
 const UNSYNCED = new Set(['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP']);
 
-/** A name is on the disk when its folder is. */
+/** Syncs a folder, because a name is on the disk only when its folder is. */
 async function syncFolder(folder: string): Promise<void> {
   try {
     await using handle = await open(folder, 'r');

@@ -17,14 +17,14 @@ import {
   lockExported,
 } from '../store/history/export.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { createPendingFile, NotWritten, notWritten, type PendingFile } from './export-pending-file.ts';
+import { createPendingFile, NotWritten, type PendingFile } from './export-pending-file.ts';
 import { hiddenLine } from './hidden-rows.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, untilStopped } from './process.ts';
 
 const BATCH = 5000;
 const LOG_EVERY_MS = 5000;
-/** Before the year 1 Postgres writes dates in another way. */
+/** Postgres writes dates before the year 1 differently. */
 const DAY = /^(?!0000)\d{4}-\d{2}-\d{2}$/;
 
 export const exportFiles: Command = {
@@ -112,7 +112,7 @@ interface Wanted {
   readonly replace: boolean;
 }
 
-/** Which file gets what; makes the folder where all are wanted, or the name ends as one of a folder does. */
+/** Maps each export to its file. Creates the folder if all are wanted, or if the name ends in a slash. */
 async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {
   if (what === null || out.endsWith('/'))
     await mkdir(out, { recursive: true }).catch((error: unknown) => {
@@ -132,10 +132,10 @@ async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {
   return whole.map((each) => [each, isFolder ? join(out, `${each}.parquet`) : out]);
 }
 
-/** A transaction that waits longer for others' locks begins anew, so that a signal can end the waiting in between. */
+/** A transaction that waits longer for others' locks is restarted, so that a signal can end the wait in between. */
 const LOCKED_WITHIN_MS = 2000;
 
-/** Writes all rows, from one snapshot that is taken when all tables are locked; returns how many of each. */
+/** Writes all rows, from one snapshot taken after all tables are locked. Returns how many rows of each. */
 async function writeAll(
   sql: Sql,
   pending: readonly [Export, PendingFile][],
@@ -145,14 +145,14 @@ async function writeAll(
   for (;;)
     try {
       return await sql.begin('isolation level repeatable read read only', async (tx) => {
-        // SET takes no snapshot, nor does LOCK.
+        // Neither SET nor LOCK takes a snapshot.
         await tx.unsafe(`set local lock_timeout = ${LOCKED_WITHIN_MS}`);
         await lockExported(
           tx,
           pending.map(([what]) => what),
         );
         await tx`set local lock_timeout = 0`;
-        // Between two batches it waits for the disk, for as long as that takes.
+        // Between two batches it waits for the disk, however long that takes.
         await tx`set local idle_in_transaction_session_timeout = 0`;
         const counts: number[] = [];
         await cancelledBy(signal, sql, tx, async () => {
@@ -168,8 +168,8 @@ async function writeAll(
 }
 
 /**
- * Writes the files, all from one snapshot; returns a line about each. Nothing is left of them where it rejects before
- * all are whole.
+ * Writes the files, all from one snapshot. Returns a line about each. If it rejects before all are complete, nothing is
+ * left of them.
  */
 async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<string[]> {
   const pending: [Export, PendingFile][] = [];
@@ -192,39 +192,28 @@ async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<
 async function writeOne(
   tx: Tx,
   what: Export,
-  { path, handle }: PendingFile,
+  file: PendingFile,
   since: string | null,
   signal: AbortSignal,
 ): Promise<number> {
-  // Loaded by this command alone.
+  // Only this command loads it.
   const { writeParquet } = await import('./export-parquet.ts');
   const isWhole = since === null || !hasSince(what);
   const tell = progress(what, isWhole ? await estimateRows(tx, what) : null);
-  try {
-    return await writeParquet(
-      handle,
-      exportColumns(what),
-      readExport(tx, what, { since, batch: BATCH }),
-      (rows) => {
-        signal.throwIfAborted();
-        tell(rows);
-      },
-    );
-  } catch (error) {
-    throw isOfFile(error) ? notWritten(path, error) : error;
-  }
+  return await writeParquet(
+    file,
+    exportColumns(what),
+    readExport(tx, what, { since, batch: BATCH }),
+    (rows) => {
+      signal.throwIfAborted();
+      tell(rows);
+    },
+  );
 }
-
-/**
- * By its code: the disk is full, a limit is reached, the device fails. Errors of a connection have no path and
- * another system call.
- */
-const isOfFile = (error: unknown): boolean =>
-  error instanceof Error && 'syscall' in error && error.syscall === 'write';
 
 const numberOf = (value: number): string => count(Math.round(value));
 
-/** Tells on stderr how far it is, every five seconds. */
+/** Prints the progress on stderr, every five seconds. */
 function progress(what: Export, expected: number | null): (rows: number) => void {
   const begun = systemClock.monotonic();
   let writtenAt = begun;

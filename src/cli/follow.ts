@@ -23,7 +23,7 @@ import { openLog } from './log.ts';
 import { findMirror, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 
-/** So long what is being delivered may take when the process is told to stop. */
+/** How long a delivery may still take once the process is told to stop. */
 const STOP_WITHIN_MS = 5000;
 
 export const follow: Command = {
@@ -93,7 +93,7 @@ export const follow: Command = {
   problemsOf,
   endsUnread: () => true,
   async run({ print, ...args }) {
-    // A URL alone that cannot be used is printed together with what the configuration lacks for it.
+    // An unusable `--webhook` URL by itself is reported together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
     const wanted = wantedBy(args);
     return await run(wanted, print);
@@ -146,7 +146,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
       config,
       async (sql, which, url) => {
         if (which !== null) process.stderr.write(`in ${which}:\n`);
-        // It was there to wait for Postgres, and to say what is wrong with it.
+        // This connection only served to wait for Postgres, and to explain what is wrong with it.
         const isBehindPooler = wanted.name !== null && (await isPooled(sql));
         await sql.end({ timeout: 1 });
         if (isBehindPooler) await refuseMoving(url);
@@ -164,7 +164,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
           tell: followLines(log, throttle, wanted.name),
           url: placeOf(config, url),
         });
-        // A reader of stdout that has enough is no failure: `| head`.
+        // A reader of stdout that has enough, such as `| head`, is not a failure.
         if (end === 'unwanted' && wanted.webhook === null) return EXIT.ok;
         lines.ended(end, place);
         return end === 'unwanted' || end === 'undelivered' ? EXIT.failed : EXIT.ok;
@@ -172,7 +172,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
       { giveUp: stopped.signal, lasts: !wanted.once, forReaders: wanted.name === null },
     );
   } catch (error) {
-    // It has waited for Postgres to begin with.
+    // It was still waiting for Postgres when it was stopped.
     if (!stopped.signal.aborted || !(error instanceof DatabaseAway)) throw error;
     lines.ended('stopped', null);
     return EXIT.ok;
@@ -183,7 +183,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
   }
 }
 
-/** Where Postgres is: at `url` at first; later it is looked for anew, for its port or its password may have changed. */
+/** Returns where Postgres is: at `url` first, later found again, because its port or password may have changed. */
 function placeOf(config: MirrorConfig, url: string): () => Promise<string> {
   let isFirst = true;
   return async () => {

@@ -8,16 +8,15 @@ import { saidBy } from './errors.ts';
 
 const ANSWER_WITHIN_MS = 5000;
 const RETRY_AFTER_MS = 50;
-/** Codes of connections that were closed before there was an answer, as a daemon does that is crowded. */
+/** Codes of connections that were closed before there was an answer, as by a crowded daemon. */
 const CUT = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
 
 /**
- * The answer's status and text. A connection that is cut is tried again until the time is over; whatever else fails
- * is thrown.
+ * Returns the answer's status and text. Retries if a connection is cut, until the time is over; throws any other error.
  */
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
-  // Node.js may make one that asks a proxy everybody's (NODE_USE_ENV_PROXY).
+  // A dispatcher of its own, because NODE_USE_ENV_PROXY may make the global one ask a proxy.
   const dispatcher = new Agent();
   for (;;) {
     try {

@@ -4,9 +4,9 @@ import { readHiddenRows } from '../store/setup/row-security.ts';
 import { Impaired } from './explained.ts';
 
 /**
- * A line that says of which tables policies may show this role only some rows; null where it sees all.
+ * Returns a line that names the tables of which policies may hide rows from this role, or null if it sees all rows.
  *
- * @throws Impaired where it sees none of a table that is among those that are `needed`
+ * @throws Impaired if it sees no row of a table that is `needed`
  */
 export async function hiddenLine(sql: Queryable, needed: readonly string[] = []): Promise<string | null> {
   const hidden = await readHiddenRows(sql, needed.length === 0 ? OWN_TABLES : needed, false);

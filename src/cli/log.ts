@@ -6,7 +6,7 @@ import { terminalOf } from './terminal.ts';
 const STDERR = 2;
 
 /**
- * The log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr where stdout is for something
+ * Opens the log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr if stdout is for something
  * else.
  */
 export function openLog(

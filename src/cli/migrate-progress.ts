@@ -4,21 +4,21 @@ import type { Migrating } from '../store/setup/migrating.ts';
 import type { MigrationStep } from '../store/setup/migrations.ts';
 import { holderRemedy, holderText, type LockHolder } from '../store/status/holders.ts';
 
-/** A migration that takes longer is named; what is shorter is over before anybody has read of it. */
+/** A migration that takes longer is named; a shorter one is over before anybody could read about it. */
 const TELL_AFTER_MS = 2000;
 const TELL_AGAIN_MS = 30_000;
 
-/** What `migrate` says while it works: a line an event, none of what is over at once. */
+/** What `migrate` prints while it works: one line per event, none about what is over at once. */
 export interface MigrationProgress {
   readonly pending: (count: number) => void;
   readonly step: (step: MigrationStep) => void;
-  /** Migrations are over, whatever else is still to be done. */
+  /** Migrations are over, whatever else is left to do. */
   readonly over: () => void;
-  /** Called again and again meanwhile, with what others see of it. */
+  /** Called repeatedly meanwhile, with what other sessions see of it. */
   readonly tick: (holders: readonly LockHolder[], migrating: Migrating) => void;
 }
 
-/** `now`: milliseconds of a clock that only runs on. */
+/** Creates the progress lines. `now` returns milliseconds of a monotonic clock. */
 export function migrationProgress(print: (line: string) => void, now: () => number): MigrationProgress {
   let step: MigrationStep | null = null;
   let [begunAt, tellAt] = [0, Infinity];

@@ -74,7 +74,7 @@ export const migrate: Command = {
   },
 };
 
-/** Applies what is pending, to the queues' tables, too, and says how it goes: it may take half an hour. */
+/** Applies what is pending, also to the tables of the queues, and reports the progress: it may take half an hour. */
 async function applied(
   sql: Sql,
   url: DatabaseUrl,
@@ -89,13 +89,13 @@ async function applied(
     if (config.queues.redisUrl === null) await prepareTables(url);
     return migrated;
   };
-  // Where Postgres cannot be asked, nothing is said of that: the migration itself fails.
+  // If Postgres cannot be asked, that is not reported: the migration itself fails.
   return await tellingOfLocks(sql, (holders) => void tell(holders).catch(() => {}), work);
 }
 
 /**
- * The configured database, or the embedded one of a daemon. None is made: whoever has forgotten DATABASE_URL would
- * read of success, and the database that was meant would be as before.
+ * Opens the configured database, or a daemon's embedded one. It creates none: whoever has forgotten DATABASE_URL would
+ * see success, while the intended database is unchanged.
  */
 async function openExisting(
   config: MirrorConfig,
@@ -109,7 +109,7 @@ async function openExisting(
   return { database, which };
 }
 
-/** What an administrator has to run where the mirror's role may not create roles. */
+/** Says what an administrator has to run if the mirror's role may not create roles. */
 function missingRolesText(roles: readonly string[]): string {
   const create = roles.map((role) => `CREATE ROLE ${role};`).join(' ');
   return (

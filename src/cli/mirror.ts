@@ -11,11 +11,11 @@ import { explained, hiddenFromMirror } from './explained.ts';
 
 const PATIENCE_MS = 10_000;
 
-/** Whose embedded Postgres a command may work on where DATABASE_URL is not set. */
+/** Whose embedded Postgres a command may use if DATABASE_URL is not set. */
 const OWNERS = ['daemon', 'demo'] as const;
 type Owner = (typeof OWNERS)[number];
 
-/** Where the embedded Postgres of the daemon, or of the demo, has its files. */
+/** Returns the folder of the embedded Postgres of the daemon, or of the demo. */
 export const dataDirOf = (config: Pick<MirrorConfig, 'database'>, owner: Owner): string =>
   owner === 'demo'
     ? join(config.database.dataDir, 'demo', 'postgres')
@@ -26,15 +26,15 @@ export interface FoundMirror {
   /** Null: it is not running, and is started for as long as the command takes. */
   readonly url: string | null;
   readonly dataDir: string;
-  /** Which one it is, in words; null where DATABASE_URL names it. */
+  /** Which one it is, in words; null if DATABASE_URL names it. */
   readonly which: string | null;
 }
 
 type Candidate = { readonly owner: Owner; readonly dataDir: string; readonly found: FoundCluster };
 
 /**
- * Which of the embedded ones is meant: one that runs rather than one that does not, then the daemon's rather than the
- * demo's. Null where there is none. Pure.
+ * Chooses among the embedded ones: a running one before a stopped one, then the daemon's before the demo's. Returns
+ * null if there is none. Pure.
  */
 export function chooseCluster(candidates: readonly Candidate[]): Candidate | null {
   const inState = (state: FoundCluster['state']) => candidates.find(({ found }) => found.state === state);
@@ -42,9 +42,9 @@ export function chooseCluster(candidates: readonly Candidate[]): Candidate | nul
 }
 
 /**
- * The mirror of a command beside the daemon: the configured one, else an embedded one in DATA_DIR. Creates nothing.
+ * Finds a command's mirror beside the daemon: the configured one, else an embedded one in DATA_DIR. Creates nothing.
  *
- * @throws NoMirror where there is none; EmbeddedError where a folder cannot be read
+ * @throws NoMirror if there is none; EmbeddedError if a folder cannot be read
  */
 export async function findMirror(
   config: MirrorConfig,
@@ -77,20 +77,17 @@ interface Working {
   /** Ends the wait for the database. */
   readonly giveUp?: AbortSignal;
   readonly owners?: readonly Owner[];
-  /** The work has no end of its own, and so starts no Postgres, which the daemon would find in use. */
+  /** The work has no end of its own, so it starts no Postgres: the daemon would find it in use. */
   readonly lasts?: boolean;
-  /** It says itself what is wrong with the database. */
+  /** The work itself says what is wrong with the database. */
   readonly examines?: boolean;
-  /** Its statements are those of whoever has given the command. */
+  /** The statements come from the user of the command. */
   readonly ofUser?: boolean;
-  /** The rights of catalog_reader are enough for it. */
+  /** The rights of catalog_reader are sufficient. */
   readonly forReaders?: boolean;
 }
 
-/**
- * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is
- * printed.
- */
+/** Works on the mirror that `findMirror` finds. `which` names it in words, for the first line of the output. */
 export async function withMirror<T>(
   config: MirrorConfig,
   work: (sql: Sql, which: string | null, url: string) => Promise<T>,
@@ -106,7 +103,7 @@ export async function withMirror<T>(
   return await withConnection(embedded.url, workAt(embedded.url), working);
 }
 
-/** Whoever owns the embedded Postgres is not there, or not yet. */
+/** The owner of the embedded Postgres is not running, or not yet. */
 class NotRunning extends Error {
   override readonly name = 'NotRunning';
   readonly kind = 'not-running';
@@ -119,7 +116,7 @@ class NotRunning extends Error {
   }
 }
 
-/** The owner of an embedded Postgres is there, and its server is not. */
+/** The owner of an embedded Postgres is running, but its server is not. */
 class Starting extends Error {
   override readonly name = 'Starting';
   readonly kind = 'starting';
@@ -148,7 +145,7 @@ async function withConnection<T>(
   }
 }
 
-/** Postgres is a standby: the sessions of daemons are the primary's, so who works on the mirror is not known here. */
+/** Postgres is a standby. Daemons have their sessions on the primary, so whether one is at work is not known here. */
 export class OnStandby extends Misconfigured {
   override readonly name = 'OnStandby';
   readonly kind = 'standby';
@@ -161,7 +158,7 @@ export class OnStandby extends Misconfigured {
   }
 }
 
-/** Throws OnStandby on a standby: for whoever has found no daemon. */
+/** Throws OnStandby on a standby. For callers that have found no daemon. */
 export async function expectPrimary(sql: Sql): Promise<void> {
   const [{ standby }] = await sql<[{ standby: boolean }]>`select pg_is_in_recovery() as standby`;
   if (standby) throw new OnStandby();

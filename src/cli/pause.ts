@@ -8,7 +8,7 @@ import { withMirror } from './mirror.ts';
 
 const LONGEST_MS = 365 * 86_400_000;
 
-/** What a pause means, as its help and that of `resume` say. */
+/** What a pause means, for the help of `pause`. */
 const WHAT_IT_MEANS = [
   'While requests are paused, none leaves to the partner: no daemon on this database sends any, `refresh` and `verify` wait or',
   'say so, and `doctor` checks all but the partner. Requests under way are finished, and a manifest that is being downloaded is',
@@ -83,7 +83,7 @@ function lengthOf({ values: { for: given } }: Arguments): number | null {
   return ms;
 }
 
-/** Who asks, as the others are shown it: a user without an entry of its own (in a container) has a number. */
+/** Returns who asks, as shown to others. A user without an entry of its own, as in a container, is shown by number. */
 function caller(): string {
   return `${userName()}@${hostname()}`;
 }

@@ -13,7 +13,7 @@ const ROUNDING = 1e-6;
 const whole = (n: number) => count(Math.round(n));
 const part = (share: number) => percent(share, 2);
 
-/** The plan as text: the input, its estimates, and beside them those for ten more requests a minute. */
+/** Formats the plan: the input, its estimates, and beside them the estimates with ten more requests per minute. */
 export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
   const age = (minutes: number) => formatAge(minutes * 60);
   const row = (what: string, value: (capacity: Capacity) => string) =>
@@ -58,7 +58,7 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
   ].join('\n');
 }
 
-/** What answers of the asked length mean; nothing where none was asked for. */
+/** Explains the effect of the given answer time; nothing if none was given. */
 function answers({ answerSeconds, mostUnderWay }: CapacityInput, { underWay }: Capacity): string[] {
   if (underWay === null || answerSeconds === null) return [];
   const length = formatDuration(answerSeconds * SECOND_MS);
@@ -85,26 +85,26 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
   ].join('\n');
 }
 
-/** What there is too little of, and how much it takes. */
+/** Says what is too small, and how much would be needed. */
 function hindrance(input: CapacityInput, { live, underWay }: Capacity, what: string): string {
   const refreshes = refreshesWithin(liveGroupsOf(input, live.skus), input.liveMinutes);
   const calls = refreshes / input.liveBudget;
   if (input.liveCeiling !== null && input.liveCeiling < refreshes)
     return `The budget is too small ${what}: the partner's ceiling on live computations is too low`;
-  // Sums are exact to the last digits only.
+  // Sums have rounding errors in their last digits.
   const needed = Math.ceil(calls - ROUNDING);
   return underWay !== null && underWay.limits && needed <= input.requestsPerMinute
     ? `Answers are too long ${what}: that takes ${needed} calls per minute`
     : `The budget is too small ${what}: that takes ${needed} requests per minute`;
 }
 
-/** Whose settings a plan is by, and which of them this environment has otherwise than the daemon. */
+/** Whose settings a plan uses, and which settings of this environment differ from the daemon's. */
 export interface PlanSettings {
   readonly of: 'daemon' | 'environment';
   readonly otherHere: readonly string[];
 }
 
-/** Says where whoever asks has other settings than the daemon that the plan is of; nothing where both are alike. */
+/** Says if this environment has other settings than the daemon whose plan it is; nothing if they are equal. */
 export function settingsLines({ otherHere }: PlanSettings): string[] {
   if (otherHere.length === 0) return [];
   return [
@@ -114,7 +114,7 @@ export function settingsLines({ otherHere }: PlanSettings): string[] {
   ];
 }
 
-/** What would help live prices, each by itself. */
+/** Lists what would help live prices, each measure by itself. */
 export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): string[] {
   const points = (value: number) => {
     const difference = 100 * (value - gains.now);

@@ -19,10 +19,10 @@ import { gainLines, type PlanSettings, planScreen, settingsLines } from './plan-
 
 const MORE_REQUESTS = 10;
 const WATCHED_SKUS = 100;
-/** As examples of the watchlist in the documentation have it. */
+/** As in the documentation's examples of the watchlist. */
 const WATCHED_WEIGHT = 10;
 const HINTED_PART = 0.5;
-/** Rates are those of the mirror once so many of the live SKUs have shown theirs. */
+/** The mirror's own rates are used once this part of the live SKUs has shown theirs. */
 const KNOWN_PART = 0.5;
 const SNAPSHOT_MINUTES = 360;
 const LIVE_MOVES_EVERY = 360;
@@ -113,7 +113,7 @@ interface Asked {
   readonly requests: number | null;
   readonly answerSeconds: number | null;
   readonly liveCeiling: number | null;
-  /** Null: not given, and what refreshes have shown counts. */
+  /** Null: not given, so what refreshes have shown is used. */
   readonly liveMovesEvery: number | null;
   readonly snapshotMovesEvery: number;
   readonly whatIf: WhatIf;
@@ -168,11 +168,11 @@ interface Learned {
   readonly promises: PromiseStats | null;
 }
 
-/** Settings that a plan goes by. */
+/** The settings that a plan uses. */
 interface GoneBy {
   readonly requestsPerMinute: number;
   readonly bulkMaxSkus: number;
-  /** Live SKUs a call until one is learned. */
+  /** Live SKUs per call until a number is learned. */
   readonly firstLiveBudget: number;
   readonly intervals: MirrorConfig['intervals'];
   readonly settings: PlanSettings;
@@ -186,7 +186,7 @@ const ownSettings = (config: MirrorConfig): GoneBy => ({
   settings: { of: 'environment', otherHere: [] },
 });
 
-/** Those of the daemon, where one has stored them: whoever asks may have others. */
+/** Reads the daemon's settings, if one has stored them, because those of whoever asks may differ. */
 async function readSettings(sql: Sql, config: MirrorConfig): Promise<GoneBy> {
   const [limits, intervals, otherHere] = await Promise.all([
     readDaemonSettings(sql),
@@ -203,7 +203,7 @@ async function readSettings(sql: Sql, config: MirrorConfig): Promise<GoneBy> {
   };
 }
 
-/** Reads the mirror's size, rates and promises, and what its daemon goes by, in one go. */
+/** Reads the mirror's size, rates, promises and the settings of its daemon, all at once. */
 async function readMirror(sql: Sql, config: MirrorConfig): Promise<CatalogSize & Learned & GoneBy> {
   const lost = await readLostRows(sql);
   if (lost.length > 0) throw new RowsLost(lost);
@@ -267,7 +267,7 @@ async function inputOf(
   return { input, isLearned, promises: known.promises, settings: known.settings };
 }
 
-/** Minutes between two moves of the SKU in the middle. */
+/** Returns the minutes between two moves of the median SKU. */
 function medianMinutes(groups: LearnedRates['groups']): number {
   const slowest = groups.toSorted((a, b) => a.lambda - b.lambda);
   let left = groups.reduce((sum, { count }) => sum + count, 0) / 2;

@@ -4,8 +4,8 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 
 /**
- * From here on, an uncaught error or unhandled rejection is passed to `report` and ends the process
- * with exit code 1. Node's own report would print every member of the error, URLs and headers among them.
+ * From here on, an uncaught error or unhandled rejection is passed to `report` and ends the process with exit code 1.
+ * Node.js's own report would print every member of the error, including URLs and headers.
  */
 export function endOnCrash(report: (error: unknown) => void): void {
   process.removeAllListeners('uncaughtException');
@@ -19,8 +19,8 @@ export function endOnCrash(report: (error: unknown) => void): void {
 }
 
 /**
- * From here on, what libraries write to the console, and Node.js's own warnings, go to `tell` instead of stdout and
- * stderr, where they would be no log lines and have not been scrubbed.
+ * From here on, what libraries write to the console and Node.js's own warnings go to `tell`. On stdout and stderr they
+ * would be neither log lines nor scrubbed.
  */
 export function captureLibraryOutput(tell: (from: string, text: string) => void): void {
   for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
@@ -30,8 +30,8 @@ export function captureLibraryOutput(tell: (from: string, text: string) => void)
 }
 
 /**
- * From here on, what is written to stderr goes through `scrub` first. For a process whose libraries have been told to
- * say what they do (DEBUG, NODE_DEBUG): they say it there, passwords and signed URLs included.
+ * From here on, everything written to stderr is first scrubbed. For a process whose libraries are told to print what
+ * they do (DEBUG, NODE_DEBUG), which includes passwords and signed URLs.
  */
 export function scrubStderr(scrub: (text: string) => string): void {
   const write = process.stderr.write.bind(process.stderr);
@@ -42,8 +42,8 @@ export function scrubStderr(scrub: (text: string) => string): void {
 }
 
 /**
- * A terminal sends Ctrl-C to npm and to the program; npm passes it on some milliseconds later. Nobody who gives up
- * waiting is as quick.
+ * A terminal sends Ctrl-C to npm and to the program, and npm passes it on some milliseconds later. Nobody who gives up
+ * waiting is that quick.
  */
 const SAME_SIGNAL_MS = 1000;
 
@@ -54,8 +54,8 @@ interface Signals {
 }
 
 /**
- * From here on, SIGTERM and SIGINT end a process 1 as they end any other, where nothing waits for them: the kernel has
- * no default action for the first process of a container. The exit code is what a shell makes of the signal.
+ * From here on, SIGTERM and SIGINT end process 1 as they end any other, unless something waits for them: the kernel has
+ * no default action for the first process of a container. The exit code is what a shell derives from the signal.
  */
 export function endFirstProcess(
   signals: Omit<Signals, 'off'> & {
@@ -71,8 +71,8 @@ export function endFirstProcess(
 }
 
 /**
- * Resolves with the first SIGTERM or SIGINT. What comes within a second of it counts as the same one; a later one
- * ends the process at once.
+ * Resolves with the first SIGTERM or SIGINT. Signals within a second of it count as the same one; a later one ends the
+ * process at once.
  */
 export function stopSignal(
   clock: Pick<Clock, 'monotonic'>,
@@ -107,7 +107,7 @@ export class Stopped extends Error {
   }
 }
 
-/** Runs `work`. SIGINT or SIGTERM aborts its signal, with the reason Stopped, which says what is `left`. */
+/** Runs `work`. SIGINT or SIGTERM aborts its signal with the reason Stopped, which says what is `left`. */
 export async function untilStopped<T>(left: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const signal = stopSignal(systemClock);
   const stopped = new AbortController();
@@ -120,7 +120,7 @@ export async function untilStopped<T>(left: string, work: (signal: AbortSignal) 
 }
 
 /**
- * Runs `work` in this transaction. When the signal comes, cancels its statement in Postgres, and rejects with the
+ * Runs `work` in this transaction. If the signal aborts, cancels its statement in Postgres, and rejects with the
  * signal's reason.
  */
 export async function cancelledBy(
@@ -143,7 +143,7 @@ export async function cancelledBy(
   }
 }
 
-/** Waits for something, but no longer than until the signal comes: then it rejects with the signal's reason. */
+/** Waits for `waited`, but rejects with the signal's reason as soon as the signal aborts. */
 export async function orStopped(waited: Promise<void>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const { promise, resolve } = Promise.withResolvers<void>();

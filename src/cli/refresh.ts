@@ -14,7 +14,7 @@ import {
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 
-/** SKUs of those that were unknown, and characters of each, that are shown. */
+/** How many unknown SKUs are shown, and how many characters of each. */
 const [SHOWN_SKUS, SHOWN_LENGTH] = [5, 40];
 const skusAre = (n: number, more = ''): string => `${n} ${more}${plural(n, 'SKU is', 'SKUs are')}`;
 
@@ -97,7 +97,7 @@ export const refresh: Command = {
   },
 };
 
-/** Why this is no SKU that anybody means; null where it may be one. */
+/** Returns why this cannot be a SKU that anybody means, or null if it may be one. */
 function problemOf(sku: string): string | null {
   if (sku === '' || sku.length > MAX_KEY_LENGTH) return 'not a SKU';
   if (/\p{Cc}/u.test(sku))
@@ -105,7 +105,7 @@ function problemOf(sku: string): string | null {
   return sku === sku.trim() ? null : 'not a SKU: it begins or ends with a blank';
 }
 
-/** The first of the SKUs that were unknown, so that a list of wrong names is noticed. */
+/** Names the first SKUs that were unknown, so that a list of wrong names is noticed. */
 function unknownLine(added: readonly string[]): string {
   const shown = added
     .slice(0, SHOWN_SKUS)

@@ -50,8 +50,8 @@ export const run: Command = {
 };
 
 /**
- * What doctor says of connections to other hosts whose password can be read on the way, or by who answers in their
- * place.
+ * Returns doctor's warnings about connections to other hosts whose password can be read on the way, or by whoever
+ * answers in their place.
  */
 function unprotected(config: Config): string[] {
   const urls = { DATABASE_URL: config.database.url?.read(), REDIS_URL: config.queues.redisUrl?.read() };
@@ -73,7 +73,7 @@ function timeoutOf({ values, given }: Arguments): number | null {
   return ms;
 }
 
-/** Runs until a signal, or, given `once`, until the mirror is caught up or the time is over. Returns the exit code. */
+/** Runs until a signal or, given `once`, until the mirror is caught up or the time is over. Returns the exit code. */
 async function runDaemon(
   config: Config,
   log: Log,
@@ -107,7 +107,7 @@ async function runDaemon(
         stalled,
       ]);
       const withinMs = Math.min(MAINTAIN_WITHIN_MS, limit - clock.monotonic());
-      // What was asked for is done: whoever stops it now has no failure to be told of.
+      // The requested work is done, so being stopped now is not a failure.
       if (code === EXIT.ok)
         await Promise.race([untilMaintained(app, clock, withinMs), signal.promise, stalled]);
     }
@@ -119,13 +119,13 @@ async function runDaemon(
   return code;
 }
 
-/** Maintenance goes on at once where there is more to do; the next run of this command does the rest. */
+/** Maintenance continues at once if there is more to do; the next run of this command does the rest. */
 const MAINTAIN_WITHIN_MS = 20_000;
 
 /**
- * Waits until maintenance has done what may be done after this sync. A run of seconds ends before its turn comes, or
- * while it rests because no answer has told yet that Postgres's clock is right: with no daemon but such runs, nothing
- * would ever be dropped.
+ * Waits until maintenance has done what may be done after this sync. Otherwise a run of a few seconds would end before
+ * maintenance begins, or while it rests because no answer has yet shown that Postgres's clock is right. If there were
+ * only such runs, nothing would ever be dropped.
  */
 export async function untilMaintained(
   { sql, wake }: Pick<App, 'sql' | 'wake'>,
@@ -143,7 +143,7 @@ export async function untilMaintained(
 const POLL_EVERY_MS = 200;
 const LOG_EVERY_MS = 30_000;
 
-/** Waits until nothing is due; logs every thirty seconds what still is. */
+/** Waits until nothing is due; every thirty seconds logs what still is. */
 export async function untilCaughtUp(
   app: Pick<App, 'sql' | 'wake'>,
   log: Log,
@@ -156,7 +156,7 @@ export async function untilCaughtUp(
   const startedAt = clock.monotonic();
   let loggedAt = startedAt;
   for (;;) {
-    // Where Postgres's clock is set back meanwhile, no later time may ever be after the first one.
+    // If Postgres's clock is set back meanwhile, later readings may never get past the first one.
     const at = await databaseNow(app.sql);
     if (at < since) since = at;
     const left = await stillDue(app.sql, since);

@@ -154,7 +154,7 @@ export const sandbox: Command = {
   },
 };
 
-/** Another program, or another sandbox, has the port. */
+/** Another program, or another sandbox, uses the port. */
 class PortTaken extends Error {
   override readonly name = 'PortTaken';
   readonly kind = 'port-taken';
@@ -167,7 +167,7 @@ class PortTaken extends Error {
 
 type Values = Readonly<Record<string, string | boolean | undefined>>;
 
-/** The sandbox's options from the command line; throws UsageError naming every one that does not fit. */
+/** Reads the sandbox's options from the command line; throws UsageError naming every invalid one. */
 export function optionsOf(
   values: Values,
   given: ReadonlySet<string> = new Set(Object.keys(values)),
@@ -188,7 +188,7 @@ function readOptions(
     numberOption(values, name, fallback, { min, max: 1, whole: false }, problems);
   const duration = (name: string, fallback: number, most = LONGEST_MS) =>
     durationOf(values[name], name, fallback, most, problems);
-  // A clock that stands has no timers for what happens by itself.
+  // With a stopped clock, nothing happens by timers.
   const longest = given.has('now') ? LONGEST_MS : LONGEST_TIMER_MS;
   const text = (name: string, fallback: string) => String(values[name] ?? fallback);
   const catalog = ownSkus(values['catalog'], problems);
@@ -232,7 +232,7 @@ function readOptions(
 
 type Value = string | boolean | undefined;
 
-/** A duration of at most `most` milliseconds, or the default. */
+/** Reads a duration of at most `most` milliseconds, or returns the default. */
 function durationOf(given: Value, name: string, fallback: number, most: number, problems: string[]): number {
   const ms = given === undefined ? fallback : parseDuration(String(given));
   if (ms !== null && ms <= most) return ms;

@@ -1,14 +1,14 @@
-/** What catalog.explain returns: times in ISO 8601, shares and probabilities in [0, 1]. */
+/** The result of catalog.explain: times in ISO 8601, shares and probabilities in [0, 1]. */
 export interface Explained {
   readonly sku: string;
   readonly at: string;
   readonly state: string;
   readonly price_source: string | null;
   readonly in_manifest: boolean;
-  /** Null: MIRROR_SCOPE is catalog. The first of the rules that match decides. */
+  /** Null: MIRROR_SCOPE is catalog. The first matching rule decides. */
   readonly scope: {
     readonly in_scope: boolean;
-    /** A rule needs its metadata, for which it is asked once. */
+    /** The SKU is asked for once, because a rule needs its metadata. */
     readonly asked_for_metadata: boolean;
     readonly rules: readonly { readonly kind: string; readonly value: string; readonly include: boolean }[];
   } | null;
@@ -32,7 +32,7 @@ export interface Explained {
     readonly asked_since: boolean;
     /** When it is asked once more, because the answer had nothing new; null: it is not. */
     readonly again_at: string | null;
-    /** Changes of it that the delta has left out since it last reported one. */
+    /** How many of its changes the delta has left out since it last reported one. */
     readonly missed_moves: number;
   };
   readonly trust: {
@@ -42,8 +42,8 @@ export interface Explained {
     readonly actionable: boolean;
     readonly doubt: string | null;
     /**
-     * Of a price that waits for a second answer: what is odd (null: many SKUs have moved), since which answer, and
-     * the prices before it.
+     * A price that waits for a second answer: what is odd about it (null: many SKUs have moved), since which answer,
+     * and the prices before it.
      */
     readonly doubted: {
       readonly oddity: string | null;
@@ -59,8 +59,8 @@ export interface Explained {
     readonly minutes_between_changes: number | null;
     readonly own_rate: boolean;
     /**
-     * With which probability it has moved with its line (brand and model) since its last answer; null: its line does
-     * not move.
+     * The probability that it has moved with its line (brand and model) since its last answer; null: its line does not
+     * move.
      */
     readonly moved_with_line: number | null;
     /** Who has hinted at it since its last answer, and how often each of them is right (`moved`); null: nobody. */
@@ -82,11 +82,11 @@ export interface Explained {
     readonly held_until: string | null;
     readonly deferrals: number;
     readonly failures: number;
-    /** Why its last answer was an error (the words of errorText); null: it was none, or of an older daemon. */
+    /** Why its last answer was an error (in the words of errorText); null: it was none, or of an older daemon. */
     readonly last_error: string | null;
     readonly watched: number | null;
   };
-  /** How old its price may get by catalog.watchlist.max_age; null: nothing is promised. */
+  /** How old its price may get according to catalog.watchlist.max_age; null: nothing is promised. */
   readonly promise: {
     readonly max_age_seconds: number;
     readonly feasible: boolean;

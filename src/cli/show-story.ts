@@ -5,7 +5,7 @@ import type { Oddity } from '../store/answer/plausibility.ts';
 import type { Explained } from './show-explained.ts';
 import { tableOf } from './terminal.ts';
 
-/** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
+/** Why a SKU is, or was, refreshed, by the reasons of catalog.sku_trust. */
 const REASONS: Readonly<Record<string, string>> = {
   new: 'it had no price yet',
   changed: 'the delta reported it',
@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   scope: 'a rule of catalog.scope needed its metadata',
 };
 
-/** What a doubt means, in a line; catalog.sku_trust has them. */
+/** The meaning of each doubt of catalog.sku_trust, in one line. */
 const DOUBTS: ReadonlyMap<string, string> = new Map([
   ['out_of_scope', 'it is out of scope, so nobody asks for it'],
   ['pending', 'it has no price yet'],
@@ -42,7 +42,7 @@ const DOUBTS: ReadonlyMap<string, string> = new Map([
   ['delta_late', 'no delta has succeeded for long'],
 ]);
 
-/** One screen about a SKU. Pure; `width` null: lines are as long as they are. */
+/** Formats one screen about a SKU. Pure; with `width` null, lines have any length. */
 export function storyOf(explained: Explained, width: number | null): string[] {
   const { product, prices } = explained;
   const named = [product?.name, product?.brand, product?.model].filter((part) => typeof part === 'string');
@@ -76,12 +76,12 @@ export function storyOf(explained: Explained, width: number | null): string[] {
   ];
 }
 
-/** How long before the moment of the explanation a time was, as `5m ago`. */
+/** Formats how long a time was before the moment of the explanation: `5m ago`. */
 function ago({ at }: Explained, time: string): string {
   return `${formatAge(Math.max(0, (Date.parse(at) - Date.parse(time)) / 1000))} ago`;
 }
 
-/** `in 5m`, or `now` where it has come. */
+/** Formats how far ahead a time is: `in 5m`, or `now` if it has come. */
 function ahead({ at }: Explained, time: string): string {
   const seconds = (Date.parse(time) - Date.parse(at)) / 1000;
   return seconds <= 0 ? 'now' : `in ${formatAge(seconds)}`;
@@ -96,7 +96,7 @@ function stateOf({ state, price_source: source, in_manifest: isListed, next }: E
   ].join(', ');
 }
 
-/** By which rule it is in scope or not, where that is by rules. */
+/** Says by which rule a SKU is in or out of scope, if rules decide that. */
 function scopeLine({ scope }: Explained): [string, string][] {
   if (scope === null) return [];
   const [first, ...others] = scope.rules;
@@ -161,7 +161,7 @@ function rightOf({ trust }: Explained): string {
   return `all sizes ${percent(ofSku)}, each size ${percent(ofSize)}; ${against}`;
 }
 
-/** What is odd about a price, in a few words; src/store/answer/plausibility.ts finds it. */
+/** What is odd about a price, in a few words; src/store/answer/plausibility.ts detects it. */
 const ODDITIES: Readonly<Record<Oddity, string>> = {
   jump: 'a size is three times as dear as it was, or a third',
   'another-level': 'its sizes are more than twice as dear as they were, or less than half (their median)',
@@ -209,10 +209,10 @@ function beliefOf({ belief }: Explained): string {
   );
 }
 
-/** Sources beyond these are counted. */
+/** How many sources are named; further ones are only counted. */
 const SHOWN_SOURCES = 5;
 
-/** Who says that it has moved since its last answer. */
+/** Says who claims that it has moved since its last answer. */
 function hintedLine(explained: Explained): [string, string][] {
   const sources = explained.belief.hinted_by ?? [];
   if (sources.length === 0) return [];
@@ -223,7 +223,7 @@ function hintedLine(explained: Explained): [string, string][] {
   return [['hinted', `by ${[...shown, ...(others > 0 ? [`${others} more`] : [])].join(', ')}`]];
 }
 
-/** What is promised of its age, and what became of that. */
+/** Says what is promised about its age, and how far that was kept. */
 function promiseLine({ promise }: Explained): [string, string][] {
   if (promise === null) return [];
   const { max_age_seconds: seconds, kept_share: kept, because } = promise;

@@ -10,19 +10,19 @@ import { withMirror } from './mirror.ts';
 import { cancelledBy, orStopped, untilStopped } from './process.ts';
 import { gridOf, type Printer, terminalOf } from './terminal.ts';
 
-/** Rows that are fetched at a time, and the most that a table shows. */
+/** How many rows are fetched at a time, and the most that a table shows. */
 const BATCH = 1000;
-/** SQLSTATE: a statement that writes, in a transaction that only reads. */
+/** SQLSTATE of a statement that writes in a read-only transaction. */
 const READ_ONLY = '25006';
-/** Postgres's numbers of types: a date, a time without a zone, a moment, and what the driver leaves as text. */
+/** Postgres's type numbers: a date, a time without a zone, a moment, and those that the driver leaves as text. */
 const [DATE, TIMESTAMP, TIMESTAMPTZ, INT8, NUMERIC] = [1082, 1114, 1184, 20, 1700];
 const [JSON_TEXT, JSONB, INT8_ARRAY, NUMERIC_ARRAY] = [114, 3802, 1016, 1231];
-/** A statement whose first word, behind comments and brackets, is one of these. */
+/** Matches a statement whose first word, after comments and brackets, is one of these. */
 const beginsWith = (words: string): RegExp =>
   new RegExp(`^(?:[\\s(]|--[^\\n]*(?:\\n|$)|/\\*(?:[^*]|\\*(?!/))*\\*/)*(?:${words})\\b`, 'i');
-/** Its rows come as a stream that is no result. */
+/** Its rows come as a stream, not as a result. */
 const COPY = beginsWith('copy');
-/** It says how many rows it has. Of what does not (EXPLAIN, SHOW) the driver's cursor drops the last rows: all. */
+/** Its result says how many rows it has. Of others (EXPLAIN, SHOW) the driver's cursor drops the last rows: all. */
 const COUNTED = beginsWith('select|with|values|table');
 
 export const sql: Command = {
@@ -85,8 +85,8 @@ interface Page {
 }
 
 /**
- * The rows of a query, some at a time; columns may share a name. Only one statement, and only one that reads: the
- * protocol takes no second one, and the transaction no write.
+ * Yields the rows of a query, some at a time; columns may share a name. It runs only one statement, and only one that
+ * reads: the protocol accepts no second one, and the transaction no write.
  */
 async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
   const columnsOf = (rows: object) =>
@@ -100,18 +100,18 @@ async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
   }
   let columns: readonly string[] | null = null;
   for await (const rows of all.cursor(BATCH)) {
-    // The driver names them with the first rows only.
+    // The driver names the columns only with the first rows.
     columns ??= columnsOf(rows);
     yield { columns, rows };
   }
 }
 
-/** What a Date cannot hold stays as Postgres writes it: a day, a time of some zone, and what has no end. */
+/** Leaves as Postgres writes it what a Date cannot represent: a day, a time without a zone, and infinity. */
 function keepTexts(connection: Sql, isJson: boolean): void {
   const asWritten = (text: string) => text;
   const moment = (text: string) => (Number.isNaN(Date.parse(text)) ? text : new Date(text));
   const { parsers } = connection.options;
-  // The driver marks by `array` what takes an array's text; it makes them from what it finds when it connects.
+  // The driver marks parsers of an array's text by `array`, and creates them from what it finds when it connects.
   const exactArray = (type: number) => {
     const parser = parsers[type];
     return parser && Object.assign((text: string) => exactly(parser(text)), { array: true });
@@ -131,25 +131,25 @@ function keepTexts(connection: Sql, isJson: boolean): void {
   });
 }
 
-/** A number where JSON's has each of its digits, else its text; the zeros at its end say nothing. Pure. */
+/** Returns a number if JSON's number keeps each of its digits, else its text. Trailing zeros are ignored. Pure. */
 export function exactNumber(text: string): number | string {
   const digits = text.replace(/^-?[0.]*/, '').replace(/(\.\d*?)0+$/, '$1');
   const number = Number(text);
   const isExact =
     digits.replace('.', '').length <= 15 || (Number.isSafeInteger(number) && String(number) === text);
-  // Behind more zeros than that, digits are lost, and then the number.
+  // With more leading zeros than that, first some digits are lost, and then the number.
   const isKept = Number.isFinite(number) && (Math.abs(number) > 1e-300 || digits === '');
   return isKept && isExact ? number : text;
 }
 
-/** The same for each text of an array of any dimensions, in which the driver leaves NULL as it is written. Pure. */
+/** Does the same for each text of an array of any dimensions, in which the driver leaves NULL as text. Pure. */
 function exactly(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(exactly);
   if (value === 'NULL') return null;
   return typeof value === 'string' ? exactNumber(value) : value;
 }
 
-/** JSON, of which numbers that would lose a digit stay as they are written, as text. Pure. */
+/** Parses JSON; numbers that would lose a digit stay as text, as they are written. Pure. */
 export function exactJson(text: string): unknown {
   return parseJson(text, (_key, value, context) =>
     typeof value === 'number' ? exactNumber(context?.source ?? String(value)) : value,
@@ -164,7 +164,7 @@ async function reading(
 ): Promise<void> {
   keepTexts(connection, isJson);
   const cancellable = async (tx: Tx) => {
-    // Between two pages it waits for its reader, for as long as that takes.
+    // Between two pages it waits for its reader, however long that takes.
     await tx`set local idle_in_transaction_session_timeout = 0`;
     await cancelledBy(signal, connection, tx, () => work(tx));
   };
@@ -176,7 +176,7 @@ async function reading(
   });
 }
 
-/** Prints all rows; a page is read once the one before is taken. */
+/** Prints all rows. A page is read only after the previous one was taken. */
 async function printJson(
   tx: Tx,
   query: string,
@@ -201,7 +201,7 @@ async function printTable(tx: Tx, query: string, print: (line: string) => void):
   for await (const { columns, rows } of pagesOf(tx, query)) {
     if (columns.length > 0) for (const line of gridOf(columns, rows, width)) print(line);
     print(`(${rows.length} ${plural(rows.length, 'row')})`);
-    // Whether there are more is known by nobody before they are asked for.
+    // Nobody knows whether there are more until they are fetched.
     if (rows.length === BATCH)
       print(`only the first ${BATCH} rows are shown: use LIMIT and OFFSET, or --json`);
     return;

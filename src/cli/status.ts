@@ -61,12 +61,12 @@ export const status: Command = {
   },
 };
 
-/** One reading of the mirror; `status` null: it could not be read, and the reason says why. */
+/** One reading of the mirror. `status` is null if it could not be read; the reason says why. */
 interface Snapshot {
   readonly status: Status | null;
   readonly health: Health;
   readonly now: Date;
-  /** Which mirror this is, in words; null where DATABASE_URL names it. */
+  /** Which mirror this is, in words; null if DATABASE_URL names it. */
   readonly which: string | null;
 }
 
@@ -87,8 +87,8 @@ function watchSeconds({ values: { watch: given } }: Arguments): number | null {
 }
 
 /**
- * What `status` reads and judges, without the daemon's help: what only a daemon knows of itself is not in it. A table
- * that somebody has locked may keep it from the figures, as it does a daemon; the mirror is judged all the same.
+ * Reads and judges the mirror for `status`. What only a daemon knows of itself is missing. If somebody has locked a
+ * table, the figures may be missing, as they are for a daemon; the mirror is judged regardless.
  */
 export async function readSnapshot(
   sql: Sql,
@@ -96,7 +96,7 @@ export async function readSnapshot(
   counting: Counting,
   which: string | null,
 ): Promise<Snapshot> {
-  // By the settings of the daemon: those of whoever asks may be others.
+  // Uses the daemon's settings, because those of whoever asks may differ.
   const { bulkMaxSkus, liveBudget, ...daemons } = (await readDaemonSettings(sql)) ?? {
     bulkMaxSkus: config.bulk.maxSkus,
     liveBudget: config.bulk.liveBudget,
@@ -120,7 +120,7 @@ export async function readSnapshot(
   return { status, health: judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure }), now: facts.now, which };
 }
 
-/** The same for whoever has no use for it without the figures. */
+/** Does the same for callers that need the figures; throws if there are none. */
 export async function readStatusOf(
   sql: Sql,
   config: MirrorConfig,
@@ -132,8 +132,9 @@ export async function readStatusOf(
 }
 
 /**
- * Whether sessions of the mirror's owner that begin now do so read-only: by a setting of its role, of the database or
- * of the server. What this session has was decided as it began, and may be of the URL, or of another role, alone.
+ * Returns whether new sessions of the mirror's owner are read-only, by a setting of its role, the database or the
+ * server. This session cannot tell: its state was decided when it began, and may come only from the URL or another
+ * role.
  */
 async function takesNoWrites(sql: Sql): Promise<boolean> {
   const [row] = await sql<[{ refused: boolean }]>`
@@ -148,7 +149,7 @@ async function takesNoWrites(sql: Sql): Promise<boolean> {
   return row.refused;
 }
 
-/** Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here. */
+/** Errors that do not mean broken: there is no mirror, or none that can be read here, by this role or this version. */
 const UNREAD = [
   NoMirror,
   NoTables,
@@ -162,10 +163,10 @@ const UNREAD = [
 
 const isUnread = (error: unknown): boolean => UNREAD.some((kind) => error instanceof kind);
 
-/** A daemon that starts meanwhile makes what is missing: whoever watches has often started both at once. */
+/** A daemon that is just starting creates what is missing: whoever watches has often started both at once. */
 const isYetToCome = (error: unknown): boolean => error instanceof NoMirror || error instanceof NoTables;
 
-/** A mirror that cannot be read is as broken as one can be. */
+/** Returns the snapshot of a mirror that cannot be read, which is as broken as can be. */
 function away(error: unknown): Snapshot {
   const message = error instanceof Error ? error.message.replaceAll('\n', '; ') : String(error);
   const { what, hint } = adviceOn(error);
@@ -206,13 +207,13 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
       const watching = withMirror(config, drawing, { giveUp: stopped.signal, lasts: true }).catch(
         (error: unknown) => {
           if (stopped.signal.aborted) return;
-          // What was read before may be read again: a primary that has become a standby, or that is being migrated.
+          // What was read before may be read again, as after a primary has become a standby, or while it is migrated.
           const mayCome = wasRead || isYetToCome(error) || !isUnread(error);
           if (error instanceof NotAllowed || !mayCome) throw error;
           draw(away(error));
         },
       );
-      // A server that hangs does not hold up the end.
+      // A server that hangs must not delay the end.
       await Promise.race([watching, stopping]);
       await systemClock.sleep(everyMs, stopped.signal);
     }

@@ -5,17 +5,17 @@ import type { Environment } from '../config/environment.ts';
 import { shownJson } from '../lib/json.ts';
 import { type Terminal, harmless } from '../status/style.ts';
 
-/** What prints lines, and knows when they are taken. */
+/** Prints lines, and knows when they have been taken. */
 export interface Printer {
   readonly print: (line: string) => void;
   /**
-   * Resolves once all that was printed is taken: a pipe takes no more than 64 kB before its reader reads, and the rest
-   * is in memory.
+   * Resolves once everything that was printed is taken: a pipe takes only 64 kB before its reader reads, and the rest
+   * stays in memory.
    */
   readonly printed: () => Promise<void>;
 }
 
-/** Prints on a stream. What becomes of one that fails is its listeners' matter. */
+/** Creates a printer on a stream. Errors of the stream are left to its listeners. */
 export function createPrinter(stream: Pick<Writable, 'write'>): Printer {
   let last = Promise.resolve();
   return {
@@ -32,14 +32,14 @@ const CSI = '\u001B[';
 const OPEN = `${CSI}?1049h${CSI}?25l`;
 const CLOSE = `${CSI}?25h${CSI}?1049l`;
 
-/** What a terminal has that does not know its size, or says that it is 0 × 0. */
+/** The size assumed for a terminal that does not know its own, or says that it is 0 × 0. */
 const [COLUMNS, ROWS] = [80, 24];
 
 type Output = Pick<WriteStream, 'write'> & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
 /**
- * What may be written to this output: a width only where it is a terminal, colour where it is one that takes it, unless
- * NO_COLOR says no; FORCE_COLOR takes precedence over both (`0` or `false`: none, else colour), as with Node.js itself.
+ * Returns what may be written to this output: a width only if it is a terminal, colour only if the terminal supports it
+ * and NO_COLOR allows it. FORCE_COLOR takes precedence (`0` or `false`: none, else colour), as in Node.js itself.
  */
 export function terminalOf(output: Output, env: Environment): Terminal {
   const isTerminal = output.isTTY === true;
@@ -54,7 +54,7 @@ export function terminalOf(output: Output, env: Environment): Terminal {
   };
 }
 
-/** A screen that is drawn over and over. Lines are overwritten in place and then cleared, so nothing flickers. */
+/** Creates a screen that is redrawn repeatedly. Lines are overwritten in place and then cleared, to avoid flicker. */
 export function createCanvas(output: Output): { draw: (text: string) => void; close: () => void } {
   let last: string | null = null;
   const isTerminal = output.isTTY === true;
@@ -70,23 +70,23 @@ export function createCanvas(output: Output): { draw: (text: string) => void; cl
       last = text;
     },
     close() {
-      // The last screen stays where the command was typed.
+      // Leaves the last screen where the command was typed.
       if (last !== null) output.write(`${CLOSE}${last}\n`);
     },
   };
 }
 
-/** Lines at the end of what is printed that are drawn over and over; what is printed meanwhile stands above them. */
+/** Lines at the end of the output that are redrawn repeatedly. What is printed meanwhile appears above them. */
 interface Panel {
   draw(lines: readonly string[]): void;
   print(line: string): void;
-  /** The last lines stay where they are. */
+  /** Leaves the last lines where they are. */
   close(): void;
 }
 
 /**
- * A panel on a terminal. Lines have to be shorter than it is wide. The terminal may be made narrower at any time: it
- * then breaks lines that were drawn before, and more rows have to be drawn over.
+ * Creates a panel on a terminal. Lines have to be shorter than the terminal is wide. It may be made narrower at any
+ * time, which breaks lines that were drawn before, so that more rows have to be overwritten.
  */
 export function createPanel(output: Output): Panel {
   let drawn: readonly string[] = [];
@@ -116,7 +116,7 @@ export function createPanel(output: Output): Panel {
   };
 }
 
-/** A value as a cell shows it: times in ISO 8601, objects as JSON, nothing for null. */
+/** Formats a value for a cell: times in ISO 8601, objects as JSON, nothing for null. */
 function cellOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (value instanceof Date) return value.toISOString();
@@ -124,7 +124,7 @@ function cellOf(value: unknown): string {
   return harmless(shownJson(value));
 }
 
-/** `gridOf` for rows as objects: their keys are the columns. */
+/** Formats rows given as objects, whose keys are the columns; see `gridOf`. */
 export function tableOf(rows: readonly object[], width: number | null): string[] {
   return gridOf(
     Object.keys(rows[0] ?? {}),
@@ -134,8 +134,8 @@ export function tableOf(rows: readonly object[], width: number | null): string[]
 }
 
 /**
- * Rows as lines of text, under their columns' names. Where a line would be longer than `width` columns, each row is
- * shown with a line a column instead, as psql does. `width` null: lines are as long as they are.
+ * Formats rows as lines of text under the names of their columns. If a line would be longer than `width` columns, each
+ * row is shown with one line per column instead, as in psql. With `width` null, lines have any length.
  */
 export function gridOf(
   columns: readonly string[],

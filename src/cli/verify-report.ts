@@ -2,17 +2,17 @@ import { formatAge } from '../lib/duration.ts';
 import { count, percent } from '../lib/format.ts';
 import type { AnsweredSku, HeldSku, WrongPrice } from '../store/trust/verification.ts';
 
-/** One SKU of the sample, asked and answered. */
+/** One SKU of the sample that was answered. */
 export interface Verified {
   readonly held: HeldSku;
-  /** Probability at the moment of the answer. */
+  /** The probability at the moment of the answer. */
   readonly pRight: number;
   readonly wrong: readonly WrongPrice[];
 }
 
 const SOON_MS = 60_000;
 
-/** What was believed of a SKU when it was answered, from what was believed when it was marked `at`. Pure. */
+/** Returns what was believed of a SKU when it was answered, from what was believed when it was marked `at`. Pure. */
 export function verified(held: HeldSku, at: Date, { answeredAt, wrong }: AnsweredSku): Verified {
   const waited = Math.max(0, answeredAt.getTime() - at.getTime()) / SOON_MS;
   const pRight = held.pRight + waited * (held.pRightSoon - held.pRight);
@@ -24,19 +24,18 @@ interface Share {
   readonly name: string;
   readonly skus: number;
   readonly right: number;
-  /** Where the probability of such a SKU to be right is, with one of 95 %; null where there is none in the sample. */
+  /** The 95 % interval of the probability that such a SKU is right; null if the sample has none. */
   readonly interval: readonly [low: number, high: number] | null;
   readonly claimed: number;
   readonly holds: boolean;
 }
 
-/** Of the standard normal distribution, 95 % are within so many deviations. */
+/** 95 % of a standard normal distribution are within this many deviations. */
 const Z = 1.959_964;
 
 /**
- * The interval that has the probability, with one of 95 %, of what was so in `hits` of `drawn` cases: Wilson's score
- * interval. It suits a share of all SKUs if these are many times as many; of fewer it is wider than it would have to
- * be.
+ * Returns the 95 % interval of a probability, given `hits` in `drawn` cases: Wilson's score interval. It suits a share
+ * of all SKUs if these are many times as many as were drawn; otherwise it is wider than necessary.
  */
 export function intervalOf(hits: number, drawn: number): readonly [low: number, high: number] {
   const share = hits / drawn;
@@ -46,7 +45,7 @@ export function intervalOf(hits: number, drawn: number): readonly [low: number, 
   return [Math.max(0, middle - width), Math.min(1, middle + width)];
 }
 
-/** What a sample says: all of it, what may be acted on, and each price source. Pure. */
+/** Returns the results of a sample: of all, of what is actionable, and of each price source. Pure. */
 export function sharesOf(sample: readonly Verified[]): Share[] {
   const of = (name: string, isIn: (held: HeldSku) => boolean): Share => {
     const part = sample.filter(({ held }) => isIn(held));
@@ -67,10 +66,10 @@ export function sharesOf(sample: readonly Verified[]): Share[] {
   ];
 }
 
-/** What came out of asking about a sample. */
+/** The results of a verification. */
 export interface Verification {
   readonly seed: number;
-  /** Priced SKUs that the sample was drawn from. */
+  /** How many priced SKUs the sample was drawn from. */
   readonly population: number;
   readonly asked: number;
   readonly answered: number;
@@ -80,7 +79,7 @@ export interface Verification {
   readonly wrong: readonly WrongSku[];
 }
 
-/** A SKU that was wrong, with its story. Times in seconds. */
+/** A SKU that was wrong, and what had been known of it. Times in seconds. */
 interface WrongSku {
   readonly sku: string;
   readonly priceSource: string | null;
@@ -93,7 +92,7 @@ interface WrongSku {
   readonly sizes: Verified['wrong'];
 }
 
-/** Adds a sample up; wrong ones that were actionable come first, then the most certain. Pure. */
+/** Sums up a sample. Wrong SKUs that were actionable come first, then the most certain ones. Pure. */
 export function verificationOf(
   sample: readonly Verified[],
   about: Pick<Verification, 'seed' | 'population' | 'asked' | 'seconds'>,
@@ -112,7 +111,7 @@ const LISTED = 30;
 const SIZES_LISTED = 3;
 const price = (value: number | null) => (value === null ? 'none' : count(value));
 
-/** For a person. Pure. */
+/** Formats the results for people. Pure. */
 export function reportOf({ population, asked, answered, seconds, shares, wrong }: Verification): string[] {
   const silent = asked - answered;
   return [
@@ -150,7 +149,7 @@ function conclusionLine([all]: readonly Share[]): string {
     : 'the claim is below the interval: prices are right more often than p_right says; see ops/runbooks/miscalibrated.md';
 }
 
-/** Why it was believed, and what had been known of it. */
+/** Why a price was believed, by cohort. */
 const WHY: Readonly<Record<string, string>> = {
   live: 'live: nobody reports its changes',
   unlisted: 'in no manifest: nobody reports its changes',

@@ -72,7 +72,7 @@ export const verify: Command = {
   },
 };
 
-/** `seed` undefined: not given. */
+/** Reads the options; `seed` is undefined if it is not given. */
 function sampleOf({ values }: Arguments): { readonly skus: number; readonly seed: number | undefined } {
   const problems: string[] = [];
   const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MAX_SKUS }, problems);
@@ -87,7 +87,7 @@ function sampleOf({ values }: Arguments): { readonly skus: number; readonly seed
 interface Sample {
   readonly skus: number;
   readonly seed: number;
-  /** Ends it early: what was answered by then is reported. */
+  /** Ends the run early; what was answered by then is reported. */
   readonly signal: AbortSignal;
 }
 
@@ -114,26 +114,26 @@ async function verification(sql: Sql, { skus, seed, signal }: Sample) {
   return verificationOf(answered, { seed, population: sample.population, ...asked });
 }
 
-/** That requests are paused, until when and by whom, as a line for people; null while they are not. */
+/** Says that requests are paused, until when and by whom; null while they are not. */
 async function pausedLine(sql: Sql): Promise<string | null> {
   const { pause, now } = await readPause(sql);
   const status = pauseStatus(pause, now);
   return status === null ? null : `requests to the partner are paused ${untilText(status)} (by ${status.by})`;
 }
 
-/** So many are marked at a time: urgent ones that the delta reports meanwhile wait for no more than these. */
+/** How many SKUs are marked at a time. Urgent SKUs that the delta reports meanwhile wait for no more than these. */
 const AT_ONCE = 100;
 const POLL_MS = 500;
-/** Without an answer for so long, the SKUs that are left are not waited for. */
+/** After this long without an answer, the remaining SKUs are not waited for. */
 const PATIENCE_MS = 120_000;
 
 interface Asking {
   readonly clock: Clock;
-  /** Ends it early. */
+  /** Ends the run early. */
   readonly signal: AbortSignal;
   readonly mark: (skus: readonly string[]) => Promise<MarkedSkus>;
   readonly read: (marked: MarkedSkus) => ReturnType<typeof readVerified>;
-  /** Takes a line about how far it is. */
+  /** Takes a line about the progress. */
   readonly tell: (line: string) => void;
 }
 
@@ -145,8 +145,8 @@ interface AskedSample {
 }
 
 /**
- * Has SKUs asked about, some at a time, and waits for the answers. Those that the partner defers or that fail are not
- * waited for. Once nothing is answered for two minutes, it ends: the others of the sample are not marked.
+ * Has SKUs refreshed, some at a time, and waits for the answers, but not for SKUs that the partner defers or that fail.
+ * Once nothing is answered for two minutes it ends, and does not mark the rest of the sample.
  */
 export async function askAbout(skus: readonly string[], asking: Asking): Promise<AskedSample> {
   const { clock, signal, mark, tell } = asking;
@@ -170,7 +170,7 @@ export async function askAbout(skus: readonly string[], asking: Asking): Promise
   return { answered, asked, seconds: Math.round((clock.monotonic() - begun) / 1000) };
 }
 
-/** `isSilent`: SKUs were left that nobody answered, deferred or failed for too long. */
+/** Waits for the answers. `isSilent`: for too long, none of the remaining SKUs was answered, deferred or failed. */
 async function answersTo(
   marked: MarkedSkus,
   { clock, signal, read }: Asking,

@@ -1,7 +1,7 @@
 import tls from 'node:tls';
 import { errorCode } from '../lib/errors.ts';
 
-/* Certificate authorities of variables that Node.js reads at its own start only, for those that are known later. */
+/* Certificate authorities of variables that Node.js reads only at its own start, for values that are known later. */
 
 const EXTRA = 'NODE_EXTRA_CA_CERTS';
 const SYSTEM_CA = 'NODE_USE_SYSTEM_CA';
@@ -9,8 +9,8 @@ const SYSTEM_CA = 'NODE_USE_SYSTEM_CA';
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/;
 
 /**
- * Trusts what these variables name (`valueOf`; '' where one is not given), beside what is trusted already. Returns the
- * first that cannot be done, where Node.js itself would go on, to connections that fail for their certificates.
+ * Trusts the authorities that these variables name (`valueOf`; '' if not given), besides those trusted already. Returns
+ * the first variable that fails. Node.js itself would carry on, until connections fail for their certificates.
  */
 export function trustAlso(
   valueOf: (variable: string) => string,
@@ -20,7 +20,7 @@ export function trustAlso(
   const ofSystem = valueOf(SYSTEM_CA) === '1';
   if (path === '' && !ofSystem) return null;
   const variable = path === '' ? SYSTEM_CA : EXTRA;
-  // Node.js 24.5 and newer.
+  // Requires Node.js 24.5 or newer.
   if (!('setDefaultCACertificates' in tls))
     return {
       variable,

@@ -8,9 +8,9 @@ type Shape = { [N in Name]: (typeof SETTINGS)[N]['rule'] };
 type Values = z.output<z.ZodObject<Shape>>;
 
 /**
- * The rules of `shape` (by variable) and the rules between settings. The latter are checked only where all of their
- * settings are read and each is valid by itself, so that one mistake is one problem. `isGiven` distinguishes given
- * values from defaults.
+ * Combines the rules of `shape` (by variable) with the rules between settings. The latter are checked only if all of
+ * their settings are read and valid, so that one mistake is one problem. `isGiven` distinguishes given values from
+ * defaults.
  */
 export function combined(
   shape: Readonly<Record<string, Rule | z.ZodNullable<Rule>>>,
@@ -21,7 +21,7 @@ export function combined(
     .refine(
       ({ PARTNER_BASE_URL: url, PARTNER_ALLOW_INSECURE: allowed }) =>
         checkBaseUrl(new URL(url), { allowInsecure: allowed }) === null,
-      // Only the scheme can be wrong here: the rest is the variable's own rule.
+      // Only the scheme can be wrong here: the variable's own rule checks the rest.
       between(
         ['PARTNER_BASE_URL', 'PARTNER_ALLOW_INSECURE'],
         () => 'an https:// URL (http only on a loopback host, or with PARTNER_ALLOW_INSECURE=true)',
@@ -53,17 +53,17 @@ export function combined(
     )
     .transform((values) => ({
       ...values,
-      // The default budget is lowered to a smaller BULK_MAX_SKUS; one that was given is a problem instead.
+      // The default budget is lowered to a smaller BULK_MAX_SKUS. An explicit budget is a problem instead.
       ...('BULK_MAX_SKUS' in values && {
         BULK_LIVE_BUDGET: fittingLiveBudget(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS),
       }),
     }));
 }
 
-/** The default BULK_LIVE_BUDGET beside a BULK_MAX_SKUS. */
+/** Returns the default BULK_LIVE_BUDGET, lowered to fit BULK_MAX_SKUS. */
 export const fittingLiveBudget = (budget: number, maxSkus: number): number => Math.min(budget, maxSkus);
 
-/** How a rule between settings is applied: a problem of the first of them, with what is expected of it. */
+/** Describes how a rule between settings applies: as a problem of the first one, with what is expected of it. */
 function between(names: readonly [Name, ...Name[]], expected: (values: Values) => string) {
   return {
     path: [names[0]],

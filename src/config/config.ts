@@ -25,7 +25,7 @@ type ValueOf<S extends Setting> =
   | (S extends { secret: true } ? SecretSource : z.output<S['rule']>)
   | (S extends { unset: string } ? null : never);
 
-/** Values by path, each in its group: of `{ 'a.b': V }` it is `{ a: { b: V } }`. */
+/** Values grouped by path: `{ 'a.b': V }` becomes `{ a: { b: V } }`. */
 type Nested<Values> = {
   readonly [G in Head<keyof Values & string>]: G extends keyof Values ? Values[G] : Nested<Within<Values, G>>;
 };
@@ -35,18 +35,18 @@ type Within<Values, Group extends string> = {
 };
 type Settings = Nested<{ [N in Name as Table[N]['path']]: ValueOf<Table[N]> }>;
 
-/** The whole configuration, as the table of settings has it: durations in milliseconds, shares in (0, 1]. */
+/** The whole configuration, as declared in the table of settings: durations in milliseconds, shares in (0, 1]. */
 export interface Config extends Settings {
-  /** For the operator: what is valid but looks like a mistake. Never holds a secret value. */
+  /** Settings that are valid but look like mistakes, for the operator. Never contains a secret value. */
   readonly warnings: readonly string[];
   /** Every value, present and past, that must not reach a log line. */
   readonly secrets: () => readonly string[];
 }
 
-/** What a command needs that works on the mirror without calling the partner. */
+/** The configuration of a command that works on the mirror without calling the partner. */
 export type MirrorConfig = Omit<Config, 'partner' | 'access' | 'traces' | 'webhook'>;
 
-/** What a command needs that posts changes of the mirror to others. */
+/** The configuration of a command that posts changes of the mirror to others. */
 export type WebhookConfig = Omit<Config, 'partner' | 'access' | 'traces'> & {
   readonly partner: Pick<Config['partner'], 'proxy'>;
 };
@@ -54,8 +54,8 @@ export type WebhookConfig = Omit<Config, 'partner' | 'access' | 'traces'> & {
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
 /**
- * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each
- * warning: names that were probably meant to be variables above all. It holds no secret.
+ * All problems of the environment at once. The message has one line per problem, then one per warning, mostly names
+ * that were probably meant to be variables. It contains no secret.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -90,7 +90,7 @@ const ROWS: readonly (readonly [name: Name, setting: Setting])[] = Object.entrie
   Setting,
 ][];
 
-/** The settings for generated documentation. `default` null: has to be given. `secret`: may be given as `NAME_FILE`. */
+/** The settings, for generated documentation. `default` null: required. `secret`: may be given as `NAME_FILE`. */
 export const VARIABLES: readonly {
   readonly name: string;
   readonly default: string | null;
@@ -103,21 +103,21 @@ export const VARIABLES: readonly {
   secret: setting.secret === true,
 }));
 
-/** The process's own environment and files: what `loadConfig` is given outside of tests. */
+/** The process's environment and files, which `loadConfig` gets outside of tests. */
 export const processSources: { readonly env: Environment; readonly readFile: ReadFile } = {
   env: process.env,
   readFile: (path) => readFileSync(path, 'utf8'),
 };
 
-/** Files of variables that the process was given, by variable. */
+/** Paths of environment files, by the variable that they set. */
 const envFiles = new Map<string, string>();
 
-/** The file of `--env-file` that a variable is from; null where none is. */
+/** Returns the file of `--env-file` that a variable comes from, or null. */
 export const envFileOf = (variable: string): string | null => envFiles.get(variable) ?? null;
 
 /**
- * Adds the variables of these files to the process's environment, which takes precedence over them, and trusts the
- * certificate authorities that they name for Node.js. Returns what is wrong with the files.
+ * Adds the variables of these files to the process's environment, whose own variables take precedence, and trusts the
+ * certificate authorities that the files name for Node.js. Returns what is wrong with the files.
  */
 export function useEnvFiles(paths: readonly string[]): string[] {
   const { env, readFile } = processSources;
@@ -134,7 +134,7 @@ export function useEnvFiles(paths: readonly string[]): string[] {
   return [...problems, `${envFileOf(variable)}: ${variable}: expected ${expected}`];
 }
 
-/** Which commands need a setting, by the first parts of its path; where nothing is said, those that use the mirror. */
+/** Which commands need a setting, by the beginning of its path. Others are needed by all that use the mirror. */
 const NEEDS: Readonly<Record<string, Need>> = {
   'partner.proxy': 'webhook',
   partner: 'all',
@@ -160,7 +160,7 @@ function rowsFor(need: Need): typeof ROWS {
   });
 }
 
-/** What is wrong with the † variables among the rows, by name, and those that are right. */
+/** Reads the † variables among the rows. Returns the problems by name, and the readable secrets. */
 function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
   const problems: [Name, ConfigProblem][] = [];
   const kept = new Map<Name, KeptSecret>();
@@ -180,7 +180,7 @@ function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
   return { problems, kept };
 }
 
-/** What a connection URL asks of TLS or by another parameter, and cannot have; null: nothing. */
+/** Returns what a connection URL should contain instead of an invalid TLS or other parameter; null: all are valid. */
 function connectionProblem(secret: KeptSecret, readFile: ReadFile): string | null {
   try {
     connectionOf(secret.read(), readFile);
@@ -191,8 +191,8 @@ function connectionProblem(secret: KeptSecret, readFile: ReadFile): string | nul
 }
 
 /**
- * The texts of the variables among the rows that are no secrets: as given, else by default, else null where `unset`
- * says what applies.
+ * Returns the texts of the variables among the rows that are not secret: as given, else the default, else null if
+ * `unset` says what applies.
  */
 function readTexts(rows: typeof ROWS, env: Environment): Record<string, string | null | undefined> {
   const plain = rows.filter(([, { secret }]) => secret === undefined);
@@ -204,7 +204,7 @@ function readTexts(rows: typeof ROWS, env: Environment): Record<string, string |
   );
 }
 
-/** The values of those variables by name, and the problems of each and of their combinations. */
+/** Parses those variables. Returns their values by name, and the problems of each and of their combinations. */
 function parse(rows: typeof ROWS, env: Environment) {
   const texts = readTexts(rows, env);
   const shape = Object.fromEntries(
@@ -227,7 +227,7 @@ function parse(rows: typeof ROWS, env: Environment) {
         variable: name,
         expected: ofMany ? issue.message : (SETTINGS[name].rule.description ?? ''),
         ...(typeof text !== 'string' && { unset: true }),
-        // A URL with an @ or a query often carries a credential, and this is how secrets of webhooks begin.
+        // A URL with an @ or a query often contains a credential, and `whsec_` begins a webhook secret.
         ...(typeof text === 'string' && !/[@?]|whsec_/.test(text) && { got: text }),
       },
     ];
@@ -235,7 +235,7 @@ function parse(rows: typeof ROWS, env: Environment) {
   return { values: {}, problems };
 }
 
-/** Whether traces are to be sent somewhere, by variables that other programs of a platform share. */
+/** Returns whether traces are sent anywhere, by variables that other programs of a platform share. */
 function sendsTraces(env: Environment): boolean {
   const has = (name: Name) => (given(env, name)?.trim() ?? '') !== '';
   const isOff =
@@ -244,7 +244,7 @@ function sendsTraces(env: Environment): boolean {
   return !isOff && (has('OTEL_EXPORTER_OTLP_ENDPOINT') || has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'));
 }
 
-/** The environment without what is wrong of traces where none are sent; each of that is told of in a warning. */
+/** Removes invalid trace settings from the environment if no traces are sent, with a warning for each. */
 function withoutUnused(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
   const ofTraces = rows.filter(([, { path }]) => path.startsWith('traces.'));
   if (ofTraces.length === 0 || sendsTraces(env)) return { used: env, ignored: [] };
@@ -257,7 +257,7 @@ function withoutUnused(rows: typeof ROWS, env: Environment, readFile: ReadFile) 
   return { used: Object.fromEntries(used), ignored };
 }
 
-/** What is valid of the base URL, and probably a mistake. */
+/** Warns of base URLs that are valid but probably a mistake. */
 function baseUrlWarnings(rows: typeof ROWS, env: Environment): string[] {
   const { PARTNER_BASE_URL: text, PARTNER_ALLOW_INSECURE: allowed } = readTexts(rows, env);
   const url = URL.parse(text ?? '');
@@ -269,19 +269,19 @@ function baseUrlWarnings(rows: typeof ROWS, env: Environment): string[] {
   ];
 }
 
-/** One problem a variable, in the order of the table. */
+/** Returns one problem per variable, in the order of the table. */
 function inOrder(...found: (readonly [Name, ConfigProblem][])[]): ConfigProblem[] {
   const all = found.flat();
   return ROWS.flatMap(([name]) => all.find(([of]) => of === name)?.[1] ?? []);
 }
 
 const namesOf = (rows: typeof ROWS) => rows.map(([name]) => name);
-/** Variables that are connection URLs, those that are headers, and all others. */
+/** Variables that are connection URLs, those that contain headers, and all that are not connection URLs. */
 const CONNECTIONS = namesOf(ROWS.filter(([, { connection }]) => connection === true));
 const HEADERS = namesOf(ROWS.filter(([name, { secret }]) => secret === true && name.endsWith('_HEADERS')));
 const OTHERS = namesOf(ROWS.filter(([, { connection }]) => connection !== true));
 
-/** What must not be logged: each secret there has been, the pair as Basic encodes it, and the passwords inside URLs. */
+/** Returns what must not be logged: every secret so far, the pair that Basic encodes, and the passwords inside URLs. */
 function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   const seen = (name: Name) => [...(kept.get(name)?.seen ?? [])];
   const secrets = seen('PARTNER_SECRET');
@@ -291,10 +291,7 @@ function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   return [...new Set([...pairs, ...OTHERS.flatMap(seen), ...headers, ...urls])];
 }
 
-/**
- * Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an
- * error.
- */
+/** Returns every readable secret of the environment, even if the rest is invalid, to scrub error messages. */
 export function secretsOf(env: Environment, readFile: ReadFile): readonly string[] {
   return unloggable(readSecrets(ROWS, env, readFile).kept);
 }
@@ -312,12 +309,12 @@ function nested(values: readonly (readonly [path: string, value: unknown])[]): R
 }
 
 /**
- * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called
- * for `NAME_FILE` variables, now and again by `SecretSource.refresh`.
+ * Turns the environment into the configuration of one command. Pure except for `readFile` (path → text), which is
+ * called for `NAME_FILE` variables, now and again by `SecretSource.refresh`.
  *
  * `need` says what the command uses: `all` (the partner too), `webhook` (the mirror and receivers of its changes),
- * `database` (only the mirror) or `http` (only the health endpoint). What it does not use is neither required nor
- * read, so `healthcheck` and `migrate` run without credentials.
+ * `database` (only the mirror) or `http` (only the health endpoint). Settings that it does not use are neither required
+ * nor read, so `healthcheck` and `migrate` run without credentials.
  *
  * @throws ConfigError with every problem at once; it names variables and expectations, never a secret value.
  */

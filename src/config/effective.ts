@@ -6,24 +6,24 @@ import { SETTINGS } from './settings.ts';
 
 const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
 
-/** A setting as it is in force, for people. Nothing of it is secret. */
+/** A setting in force, as shown to people. Contains no secret. */
 export interface ShownSetting {
   readonly name: string;
-  /** As a person would write it, with what is secret in it masked; null where it is not set, or cannot be shown. */
+  /** As a person would write it, with secrets masked; null if it is not set or cannot be shown. */
   readonly value: string | null;
   readonly source: (typeof SOURCES)[number];
-  /** The file given by `--env-file`, or the file that holds the secret. */
+  /** The file given by `--env-file`, or the file that contains the secret. */
   readonly file: string | null;
-  /** What applies because it is not set; null where it is, or has to be. */
+  /** What applies because it is not set; null if it is set or required. */
   readonly unset: string | null;
 }
 
-/** What is shown in the place of a secret, however long it is. */
+/** Shown in place of a secret, whatever its length. */
 export const MASK = '********';
 
 /**
- * A text with all credentials in its URLs masked: passwords, a login without one, and the values of queries. A URL
- * whose credentials cannot be told apart is masked whole.
+ * Masks all credentials in the URLs of a text: passwords, logins without a password, and values of queries. A URL whose
+ * credentials cannot be told apart is masked as a whole.
  */
 export function maskUrls(text: string): string {
   return text
@@ -33,7 +33,7 @@ export function maskUrls(text: string): string {
 }
 
 function maskUrl(text: string): string {
-  // An @ behind the host belongs to a login that was not encoded, of which nobody knows where it ends.
+  // An @ after the host belongs to a login that was not encoded, so its end is unknown.
   if (/:\/\/[^\s/?#]*[/?#].*@/.test(text)) return MASK;
   return text
     .replaceAll(/(?<=:\/\/)[^\s/?#]*(?=@)/g, (login) =>
@@ -42,11 +42,11 @@ function maskUrl(text: string): string {
     .replaceAll(/([?&][^=&\s#]*=)[^&\s#]*/g, `$1${MASK}`);
 }
 
-/** Parameters of a connection URL that say how to connect, and nothing secret. */
+/** Parameters of a connection URL that say how to connect and are never secret. */
 const PLAIN_PARAMETERS =
   /^(?:sslmode|sslrootcert|application_name|host|port|connect_timeout|target_session_attrs|family)$/;
 
-/** A connection URL with its password masked, wherever it stands; the mask alone where it cannot be taken apart. */
+/** Masks the password of a connection URL, wherever it is. Returns only the mask if the URL cannot be parsed. */
 export function maskConnection(url: string): string {
   const parts = /^([a-z][a-z0-9+.-]*:\/\/)([^/?#]*)([^?#]*)(?:\?([^#]*))?$/i.exec(url);
   if (parts === null) return MASK;
@@ -54,7 +54,7 @@ export function maskConnection(url: string): string {
   const at = authority.lastIndexOf('@');
   const login = authority.slice(0, Math.max(0, at));
   const colon = login.indexOf(':');
-  // To a proxy, a name without password is a token.
+  // For a proxy, a name without a password is a token.
   const isToken = login !== '' && /^https?:/i.test(scheme);
   const user = colon >= 0 ? `${login.slice(0, colon)}:${MASK}` : isToken ? MASK : login;
   const shown = query?.split('&').map((pair) => {
@@ -66,8 +66,7 @@ export function maskConnection(url: string): string {
 }
 
 /**
- * Every setting as it is in force by this environment. `fileOf` names the file given by `--env-file` that a variable
- * is from.
+ * Returns every setting in force under this environment. `fileOf` names the `--env-file` that a variable comes from.
  */
 export function shownSettings(
   env: Environment,
@@ -105,14 +104,14 @@ function secretShown(name: string, setting: Setting, env: Environment, readFile:
   return setting.connection === true ? maskConnection(read.read()) : MASK;
 }
 
-/** The default, as `combined` lowers it to another setting. */
+/** Returns a setting's default; that of BULK_LIVE_BUDGET is lowered as in `combined`. */
 function usualOf(name: string, { default: usual }: Setting, env: Environment): string | undefined {
   if (name !== 'BULK_LIVE_BUDGET') return usual;
   const most = SETTINGS.BULK_MAX_SKUS.rule.safeParse(given(env, 'BULK_MAX_SKUS')?.trim());
   return most.success ? String(fittingLiveBudget(Number(usual), most.data)) : usual;
 }
 
-/** A value that is wrong may be a secret in the wrong place: of that, nothing with an @ or a query is shown. */
+/** Formats a value. An invalid one may be a misplaced secret, so it is not shown if it has an @ or a query. */
 function plainShown(
   { rule, default: usual }: Pick<Setting, 'rule'> & { readonly default: string | undefined },
   text: string | undefined,

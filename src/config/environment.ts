@@ -8,36 +8,36 @@ export type ReadFile = (path: string) => string;
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
-  /** The variable is not there, or empty. */
+  /** The variable is missing or empty. */
   readonly unset?: boolean;
-  /** The offending value; absent where it is, or could be, a secret. */
+  /** The invalid value; absent if it is, or could be, a secret. */
   readonly got?: string;
   /** What is wrong with a value that is not shown. */
   readonly but?: string;
 }
 
-/** Variables that many programs share, and that are spelt in lower case more often than not. */
+/** Variables that many programs share and usually spell in lower case. */
 const SHARED: ReadonlyMap<string, string> = new Map(
   ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].map((name) => [name, name.toLowerCase()]),
 );
 /** Variables of other programs that look like misspelt ones of ours. */
 const NOT_OURS = /^(?:ftp|all)_proxy$/i;
 
-/** The value of a variable; an empty one is an unset one, and of a proxy's two spellings the lower case goes first. */
+/** Returns the value of a variable. An empty one counts as unset, and a proxy's lower-case spelling goes first. */
 export const given = (env: Environment, name: string): string | undefined =>
   env[SHARED.get(name) ?? name] || env[name] || undefined;
 
-/** The spelling of a variable that has the value which counts. */
+/** Returns the spelling of a variable whose value counts. */
 export function spelling(env: Environment, name: string): string {
   const lower = SHARED.get(name) ?? name;
   return env[lower] ? lower : name;
 }
 
-/** Whether a variable is there in either spelling, be it empty. */
+/** Returns whether a variable is present in either spelling, even if empty. */
 const isThere = (env: Environment, name: string): boolean =>
   env[name] !== undefined || env[SHARED.get(name) ?? name] !== undefined;
 
-/** Variables with each under one name, whichever of its two spellings has the value that counts. */
+/** Puts each variable under one name, with the value that counts of its two spellings. */
 function inOneSpelling(values: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const all = new Map(values);
   for (const [name, lower] of SHARED) {
@@ -50,7 +50,7 @@ function inOneSpelling(values: ReadonlyMap<string, string>): ReadonlyMap<string,
 
 const OUR_PREFIX = /^(?:PARTNER|BULK|SWEEP|DEFERRED|MANIFEST)_/;
 
-/** Names in the environment that are none of ours but were probably meant to be. Values are not read. */
+/** Warns of names in the environment that are not ours but were probably meant to be. Never shows their values. */
 export function unknownNames(
   env: Environment,
   variables: readonly { readonly name: string; readonly secret: boolean }[],
@@ -70,10 +70,10 @@ export function unknownNames(
     });
 }
 
-/** An environment file that was read: its variables, and what is wrong with its lines. */
+/** The content of an environment file: its variables, and what is wrong with its lines. */
 interface EnvFile {
   readonly values: ReadonlyMap<string, string>;
-  /** Each names its line, and holds nothing of what stands there: it may be a secret. */
+  /** Each names its line and at most the variable: the rest may be a secret. */
   readonly problems: readonly string[];
 }
 
@@ -81,16 +81,16 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const QUOTES = ['"', "'"];
 
 /**
- * Reads the lines of an environment file, as Docker and systemd both read them but for a backslash
- * (`backslashWarnings`): `NAME=value`, blank lines, and comments that begin a line. A value is what stands behind the
- * sign, without blanks around it; quotes around the whole of it are dropped. Nothing else has a meaning: no escapes, no
- * `$`, and a `#` inside a value is part of it.
+ * Parses an environment file as both Docker and systemd do, except for backslashes (`backslashWarnings`): `NAME=value`,
+ * blank lines, and comments at the beginning of a line. A value is everything after the `=`, without surrounding
+ * blanks; quotes around the whole of it are dropped. Nothing else has a meaning: no escapes, no `$`, and a `#` inside a
+ * value is part of it.
  */
 export function parseEnvFile(text: string): EnvFile {
   const values = new Map<string, string>();
   const problems: string[] = [];
   for (const [at, raw] of text.split(/\r?\n/).entries()) {
-    // A byte order mark counts as a blank.
+    // This also removes a byte order mark.
     const line = raw.trim();
     if (line === '' || line.startsWith('#')) continue;
     const sign = line.indexOf('=');
@@ -108,7 +108,7 @@ export function parseEnvFile(text: string): EnvFile {
   return { values, problems };
 }
 
-/** The value without the quotes around it; null where one begins it and none ends it. */
+/** Removes the quotes around a value. Returns null if the opening quote is not closed at the end. */
 function unquoted(value: string): string | null {
   const quote = QUOTES.find((each) => value.startsWith(each));
   if (quote === undefined) return value;
@@ -116,8 +116,8 @@ function unquoted(value: string): string | null {
 }
 
 /**
- * Variables from files (`fileOf`) that systemd's EnvironmentFile= reads otherwise than Docker and this program: it
- * drops a backslash, and joins a line that ends in one with the next. The value is not named: it may be a secret.
+ * Finds variables from files (`fileOf`) that systemd's EnvironmentFile= reads differently from Docker and this program:
+ * it drops a backslash, and joins a line that ends in one with the next. The value is not shown: it may be a secret.
  */
 export function backslashWarnings(
   env: Environment,
@@ -131,10 +131,10 @@ export function backslashWarnings(
   });
 }
 
-/** What Node.js and its OpenSSL read before any program does, and no program can make up for. */
+/** Variables that Node.js and its OpenSSL read before any program starts, so that no program can apply them later. */
 const READ_BEFORE = ['NODE_OPTIONS', 'OPENSSL_CONF'];
 
-/** Variables from files (`fileOf`) that come too late, and how they come in time. */
+/** Finds variables from files (`fileOf`) that come too late, and says how to set them in time. */
 export function lateWarnings(
   env: Environment,
   fileOf: (variable: string) => string | null,
@@ -154,7 +154,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 };
 
-/** Reads environment files; of each that cannot be read, or has a broken line, says so. */
+/** Reads environment files, and reports those that cannot be read or have a broken line. */
 export function readEnvFiles(
   paths: readonly string[],
   readFile: ReadFile,
@@ -174,15 +174,15 @@ export function readEnvFiles(
   return { files, problems };
 }
 
-/** A variable that a file gives, and which file. */
+/** A variable from a file, and which file. */
 interface FromFile {
   readonly value: string;
   readonly path: string;
 }
 
 /**
- * What the files add to the environment, which takes precedence: a variable that is set there, even to nothing, is not
- * taken from a file. Of several files the last one counts. For each of the `secrets`, which can be given as files,
+ * Returns what the files add to the environment, which takes precedence: a variable that is set there, even to nothing,
+ * is not taken from a file. The last of several files counts. For each of the `secrets`, which can be given as files,
  * either of its two names stands for both.
  */
 export function addedByFiles(
@@ -196,14 +196,14 @@ export function addedByFiles(
   const added = new Map<string, FromFile>();
   for (const { path, values: spelt } of files) {
     const values = inOneSpelling(spelt);
-    // What one file says in one way, a later one may say in the other.
+    // A later file may use the other of the two names.
     for (const [name, value] of values) {
       const other = others.get(name);
       if (value !== '' && other !== undefined && !values.has(other)) added.delete(other);
     }
     for (const [name, value] of values) {
       const other = others.get(name);
-      // Whoever sets a secret to nothing wants none; `_FILE=` is what a template leaves where there is no file.
+      // Whoever sets a secret to nothing wants none. An empty `_FILE=` is what a template leaves if there is no file.
       const isElsewhere =
         other !== undefined &&
         (name === `${other}_FILE` ? isThere(env, other) : given(env, other) !== undefined);
@@ -215,8 +215,8 @@ export function addedByFiles(
 }
 
 /**
- * Headers as OpenTelemetry writes them for one variable: `name=value` separated by commas, values percent-encoded
- * (W3C Baggage). Null where a part is no such pair, or could not be sent. Names are in lower case.
+ * Parses headers as OpenTelemetry writes them in one variable: `name=value` separated by commas, values percent-encoded
+ * (W3C Baggage). Names become lower case. Returns null if a part is invalid or cannot be sent.
  */
 export function parseHeaderPairs(text: string): Readonly<Record<string, string>> | null {
   const pairs = text

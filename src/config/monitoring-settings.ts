@@ -83,7 +83,7 @@ export const SERVER_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** Traces, by the names that OpenTelemetry gives them. What else it knows (docs/traces.md) its own library reads. */
+/** Trace settings, under OpenTelemetry's names. Its library reads its other variables itself (docs/traces.md). */
 export const TRACE_SETTINGS = {
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     path: 'traces.endpoint',
@@ -155,7 +155,7 @@ export const TRACE_SETTINGS = {
   },
   OTEL_SDK_DISABLED: {
     path: 'traces.disabled',
-    // As OpenTelemetry reads it.
+    // OpenTelemetry ignores the case, too.
     rule: either('true', 'false', 'insensitive'),
     default: 'false',
     meaning: '`true`: no traces, whatever the endpoint',

@@ -10,7 +10,7 @@ import {
   type Setting,
 } from './rules.ts';
 
-/** Where the partner is, and the credential. */
+/** The partner's addresses, and the credential. */
 export const PARTNER_SETTINGS = {
   PARTNER_BASE_URL: {
     path: 'partner.baseUrl',
@@ -44,7 +44,7 @@ export const PARTNER_SETTINGS = {
     secret: true,
     meaning: 'password of the Basic credential',
   },
-  // Proxies, by the names that other programs use. Upper and lower case are one variable (see `given`).
+  // Proxies, under the names that other programs use. Upper and lower case are one variable (see `given`).
   HTTPS_PROXY: {
     path: 'partner.proxy.https',
     rule: proxyUrl(),

@@ -9,39 +9,38 @@ import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './environment.ts';
 
 /*
- * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads
- * behind "NAME: expected", whichever of its checks fails.
+ * Rules for settings: from the text of a variable to its value. The description of a rule is what a person reads after
+ * "NAME: expected", whichever of its checks fails.
  */
 
-/** A rule: reads a text, and says in its description what a valid one looks like. */
+/** A rule: reads a text. Its description says what a valid one looks like. */
 export type Rule = z.ZodType<unknown, string>;
 
 /**
- * One setting. It has a `default`, or says in `unset` what applies without it (its value is null then), or has to be
- * given.
+ * One setting. It has a `default`, or `unset` says what applies without it (its value is then null), or it is required.
  */
 export interface Setting {
   /**
-   * Where its value is in `Config`: a group, and a name within it. Durations are in milliseconds, and their names end
-   * in Ms.
+   * Where its value is in `Config`: a group and a name within it. Durations are in milliseconds, and their names end in
+   * Ms.
    */
   readonly path: `${string}.${string}`;
   readonly rule: Rule;
   /** The default, as a person would write it into the environment. */
   readonly default?: string;
   readonly unset?: string;
-  /** Its value is never shown, and may be given as a file (`NAME_FILE`) that is read again. */
+  /** The value is never shown, and may be given as a file (`NAME_FILE`) that is read again. */
   readonly secret?: true;
-  /** A connection URL, which may carry a password and ask for TLS. */
+  /** A connection URL, which may contain a password and ask for TLS. */
   readonly connection?: true;
   readonly meaning: string;
 }
 
-/** setTimeout and AbortSignal.timeout fire at once beyond 2^31 - 1 ms: what becomes a timer stays below. */
+/** setTimeout and AbortSignal.timeout fire at once beyond 2^31 - 1 ms, so durations of timers stay below. */
 const LONGEST_TIMER = 24 * DAY_MS;
 const LONGEST_AGE = 3650 * DAY_MS;
 
-/** A duration, in milliseconds: more than 0 or at least `min`, 0 too with `zero`, and at most `max`. */
+/** A duration in milliseconds: more than 0 or at least `min`, also 0 with `zero`, and at most `max`. */
 export function duration({ zero = false, min, max = LONGEST_AGE }: DurationRange = {}) {
   const least =
     min === undefined
@@ -97,7 +96,7 @@ export const ratio = () =>
 
 export const pattern = (expected: string, allowed: RegExp) => z.string().regex(allowed).describe(expected);
 
-/** A name for people, in any script. Nothing in it is invisible, breaks a line or turns the direction of reading. */
+/** A name for people, in any script, without invisible characters, line breaks and changes of the reading direction. */
 export const label = (longest: number) =>
   pattern(
     `1 to ${longest} characters, none of them invisible`,
@@ -110,7 +109,7 @@ function isPlainWebUrl(text: string): boolean {
   return isWeb && url.username === '' && url.password === '' && !/[?#]/.test(text);
 }
 
-/** A URL to append a file's name to, without its trailing slash. */
+/** A URL that file names are appended to, without its trailing slash. */
 export const linkBase = () =>
   z
     .string()
@@ -118,14 +117,14 @@ export const linkBase = () =>
     .transform((text) => new URL(text).href.replace(/\/+$/, ''))
     .describe('an http:// or https:// URL without user, password, query or fragment');
 
-/** A URL of a collector. What it asks for as a proof of identity goes into headers, which are kept out of the log. */
+/** A collector's URL. Credentials for it belong in headers, which are kept out of the log. */
 export const otlpEndpoint = () =>
   z
     .string()
     .refine(isPlainWebUrl)
     .describe('an http:// or https:// URL without user, password, query or fragment');
 
-/** Headers for a collector, as OpenTelemetry writes them; their values are never shown. */
+/** Headers for a collector, as OpenTelemetry writes them. Their values are never shown. */
 export const headerPairs = () =>
   z
     .string()
@@ -138,11 +137,11 @@ export const field = () => pattern('a field name', /^\S(?:.*\S)?$/u);
 export const choice = <const T extends readonly string[]>(options: T) =>
   z.enum(options).describe(`one of ${options.join(', ')}`);
 
-/** One of two words, of which the first is true. */
+/** One of two words; the first means true. */
 export const either = (yes: string, no: string, letterCase: 'sensitive' | 'insensitive' = 'sensitive') =>
   z.stringbool({ truthy: [yes], falsy: [no], case: letterCase }).describe(`one of ${yes}, ${no}`);
 
-/** Items separated by commas, trimmed, each once. */
+/** Items separated by commas, trimmed and without duplicates. */
 export const list = (expected: string) =>
   z
     .string()
@@ -151,7 +150,7 @@ export const list = (expected: string) =>
     .transform(unique)
     .describe(expected);
 
-/** Host names separated by commas, each in its one spelling. No ports and no wildcards: what is meant is said. */
+/** Host names separated by commas, normalized. Ports and wildcards are refused, so that every name is explicit. */
 export const hostNames = () =>
   z
     .string()
@@ -159,7 +158,7 @@ export const hostNames = () =>
     .pipe(z.array(z.string()).transform(unique))
     .describe('host names separated by commas, without port or wildcard (IPv6 addresses are always known)');
 
-/** An address of this host, an IPv6 one also in the brackets of URLs, or a host name, without a port. */
+/** A host name, or an address of this host, without a port. An IPv6 address may be in the brackets of URLs. */
 export const hostOrAddress = () =>
   z
     .string()
@@ -170,7 +169,7 @@ export const hostOrAddress = () =>
 const unique = <T>(items: readonly T[]): readonly T[] => [...new Set(items)];
 
 /**
- * `{base_url}` without a trailing slash, ready for a path to be appended. Its scheme is judged with
+ * `{base_url}` without a trailing slash, ready for a path to be appended. Its scheme is checked together with
  * PARTNER_ALLOW_INSECURE.
  */
 export const baseUrl = () =>
@@ -188,7 +187,7 @@ export const baseUrl = () =>
     .transform((text) => new URL(text).href.replace(/\/+$/, ''))
     .describe('an https:// URL without user, password, query or fragment');
 
-/** `public` (null), or origins of files separated by commas, each in its one spelling. */
+/** `public` (null), or normalized origins of files separated by commas. */
 export const filesOrigins = () =>
   z
     .string()
@@ -198,11 +197,11 @@ export const filesOrigins = () =>
     .pipe(z.array(z.string()).transform(unique).nullable())
     .describe('public, or https:// origins separated by commas, without path (http on a loopback host only)');
 
-// A control character (a newline left over above all) makes a corrupt Basic value (partner rule 5.1); a byte order
-// mark or a replacement character means that a file was not plain UTF-8.
+// A control character (usually a leftover newline) corrupts the Basic value (partner rule 5.1). A byte order mark or a
+// replacement character means that a file was not plain UTF-8.
 const UNCLEAN = /[\p{Cc}\uFEFF\uFFFD]/u;
 
-/** A text of the `allowed` form that came whole: for settings whose value is never shown. */
+/** An undamaged text of the `allowed` form, for settings whose value is never shown. */
 export const secretText = (expected: string, allowed: RegExp) =>
   z
     .string()
@@ -211,8 +210,8 @@ export const secretText = (expected: string, allowed: RegExp) =>
     .describe(expected);
 
 /**
- * Whether user and password can be read from a URL as the drivers do it: they throw otherwise, without the variable's
- * name.
+ * Returns whether the drivers can read user and password from a URL. Otherwise they throw errors that do not name the
+ * variable.
  */
 function hasReadableLogin(text: string): boolean {
   const url = URL.parse(withoutTls(text));
@@ -229,8 +228,8 @@ function isDecodable(text: string): boolean {
 }
 
 /**
- * Whether it names one host, as postgres.js reads it: of several, that takes the next one after each loss, and `pg`
- * can read none.
+ * Returns whether a URL names one host as postgres.js reads it. With several, postgres.js takes the next one after each
+ * connection loss, and `pg` cannot read any.
  */
 function hasOneHost(text: string): boolean {
   if (socketDirectory(text) !== null) return true;
@@ -238,7 +237,7 @@ function hasOneHost(text: string): boolean {
   const authority = bare.slice(bare.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
   const hosts = authority.slice(authority.indexOf('@') + 1);
   if (!isDecodable(hosts)) return false;
-  // Where a login is not encoded, the driver and the URL do not find the same.
+  // If a login is not encoded, the driver and `URL` find different hosts.
   const named = [decodeURIComponent(hosts), URL.parse(bare)?.hostname ?? ''];
   return named.every((name) => !name.includes(','));
 }
@@ -249,21 +248,21 @@ const connectionUrl = (what: string, allowed: RegExp) =>
     allowed,
   ).refine(hasReadableLogin);
 
-/** A URL of one host that postgres.js can read. */
+/** A Postgres URL of one host that postgres.js can read. */
 export const postgresUrl = () =>
   connectionUrl(
     'a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets) and of a database without ? and # in its name',
     /^postgres(?:ql)?:\/\/\S+$/iu,
   )
     .refine(hasOneHost)
-    // One of the two drivers cannot read the name of such a database.
+    // One of the two drivers cannot read such a database name.
     .refine(
       (text) => isDecodable(URL.parse(withoutTls(text))?.pathname ?? '') && !/[?#]/.test(databaseOf(text)),
     );
 
 /**
- * A URL that ioredis can read, and of which it reads no options that are the program's: any parameter would be one. Of
- * a path that is no number it makes a database that there is not.
+ * A URL that ioredis can read. It may not set options that belong to the program, and ioredis takes every parameter for
+ * an option. A path that is not a number would select a database that does not exist.
  */
 export const redisUrl = () =>
   connectionUrl(
@@ -278,7 +277,7 @@ export const redisUrl = () =>
     );
   });
 
-/** A proxy's URL, which may hold a login: its value is never shown. */
+/** A proxy's URL. It may contain a login, so its value is never shown. */
 export const proxyUrl = () =>
   z
     .string()
@@ -287,7 +286,7 @@ export const proxyUrl = () =>
       'an http:// or https:// URL such as http://proxy.example:3128, a login before the host percent-encoded, without path',
     );
 
-/** NO_PROXY. Other programs use it, too, and may know entries that are none here: those name no host. */
+/** NO_PROXY. Other programs use it, too, and may know entries that are invalid here; those match no host. */
 export const proxyExceptions = () =>
   z
     .string()

@@ -5,31 +5,31 @@ import { SHORTEST_SECRET } from '../partner/secret-url.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile, spelling } from './environment.ts';
 import type { Rule } from './rules.ts';
 
-/** A secret that may live in a file and be rotated there. */
+/** A secret that may be in a file and be rotated there. */
 export interface SecretSource {
   read(): string;
   /**
-   * Reads the file again, where there is one; true when the value has changed. An unreadable or invalid file changes
+   * Reads the file again, if there is one. Returns whether the value has changed; an unreadable or invalid file changes
    * nothing.
    */
   refresh(): boolean;
 }
 
 /**
- * A source that remembers its first value, which a driver may keep, and the last ones: a log line may still carry the
- * one before a rotation.
+ * A source that remembers its first value, which a driver may keep, and the latest ones, because a log line may still
+ * contain the one before a rotation.
  */
 export interface KeptSecret extends SecretSource {
   readonly seen: ReadonlySet<string>;
 }
 
 /**
- * Values of a source that are remembered. All of them are searched for in each line, and a database's password may be
- * another one every few minutes.
+ * How many values of a source are remembered. Every log line is searched for all of them, and a database's password may
+ * change every few minutes.
  */
 const MOST_SEEN = 8;
 
-/** A trailing newline is dropped, one only: the editor's, not the secret's. */
+/** Drops one trailing newline, which is the editor's, not the secret's. */
 const withoutNewline = (text: string): string => text.replace(/\r?\n$/, '');
 
 function keepSecret(
@@ -52,7 +52,7 @@ function keepSecret(
       }
       if (next === value || !accepts(next)) return false;
       value = next;
-      // Behind those that have been seen since.
+      // Moved behind those that have been seen since.
       seen.delete(next);
       seen.add(next);
       const oldest = [...seen].find((old) => old !== first);
@@ -64,7 +64,7 @@ function keepSecret(
 
 /**
  * Reads a † variable from the environment or from the file that `NAME_FILE` names.
- * Returns the source, null where neither is set, or what is wrong (never with the value).
+ * Returns the source, null if neither is set, or what is wrong (never with the value).
  */
 export function readSecret(
   name: string,
@@ -93,7 +93,7 @@ export function readSecret(
         ...lintNote(content),
       };
     } catch (error) {
-      // The path is not shown: the commonest mistake is to put the secret itself there.
+      // The path is not shown, because the commonest mistake is to put the secret itself there.
       const code = errorCode(error);
       return {
         variable,
@@ -112,7 +112,7 @@ function lintNote(value: string): { but?: string } {
   return found.length === 0 ? {} : { but: `the value ${found.join(' and ')}` };
 }
 
-/** A connection URL's own secrets: the whole of it, and each way its password may be read (literally and decoded). */
+/** Returns a connection URL's secrets: the whole URL, and each way its password may be read (literally and decoded). */
 export function urlSecrets(url: string): string[] {
   const authority = /^[^:]+:\/\/([^/?#]*)/.exec(url)?.[1] ?? '';
   const inAuthority = authority.includes('@')
@@ -125,8 +125,8 @@ export function urlSecrets(url: string): string[] {
 }
 
 /**
- * The secrets of a proxy's URL: its login as it is sent, and a name without password, which is a token. A URL without a
- * login has none, and is shown.
+ * Returns the secrets of a proxy's URL: the URL, its login as it is sent, and a name without a password, which is a
+ * token. A URL without a login has none and may be shown.
  */
 function proxySecrets(url: string): string[] {
   const proxy = /^https?:/i.test(url) ? parseProxy(url) : null;
@@ -138,8 +138,8 @@ function proxySecrets(url: string): string[] {
 }
 
 /**
- * The values of headers written as `name=value,…` (percent-encoded), and what follows a scheme in them, such as
- * Bearer's token.
+ * Returns the values of headers written as `name=value,…` (percent-encoded), and the part after a scheme such as
+ * Bearer.
  */
 export function headerSecrets(text: string): string[] {
   return text
@@ -153,9 +153,9 @@ export function headerSecrets(text: string): string[] {
 const QUOTED = /^(["'`]).*\1$/su;
 
 /**
- * Signs that a credential was damaged on its way (partner rule 5.1: a trailing newline is enough for a 403): a
- * shell's or an editor's leftovers. In: the value as it was given. Out: what is wrong, in words that hold no part of
- * the value.
+ * Finds signs that a credential was damaged on its way, such as leftovers of a shell or an editor (partner rule 5.1: a
+ * trailing newline is enough for a 403). Takes the value as given; returns what is wrong, in words that contain no part
+ * of it.
  */
 export function lintCredential(text: string): string[] {
   const found: string[] = [];
@@ -181,7 +181,7 @@ export function lintCredential(text: string): string[] {
   return found;
 }
 
-/** Whether the text is `api_key:secret` in base64, the value of the header in place of one half of it. */
+/** Returns whether the text is `api_key:secret` in base64: the value of the header in place of one half of it. */
 export function isBasicPair(text: string, apiKey: string): boolean {
   if (!/^[A-Za-z0-9+/]{8,}={0,2}$/.test(text)) return false;
   return Buffer.from(text, 'base64').toString('utf8').startsWith(`${apiKey}:`);

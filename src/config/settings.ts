@@ -21,8 +21,8 @@ const webhookSecret = () =>
   );
 
 /**
- * Every setting, in the order of the documentation. `Config`, its checks, the documents' tables and the tests' defaults
- * are made from it.
+ * Every setting, in the order of the documentation. `Config`, its checks, the tables in the documents and the tests'
+ * defaults are derived from it.
  */
 export const SETTINGS = {
   ...PARTNER_SETTINGS,
@@ -217,7 +217,7 @@ export const SETTINGS = {
     meaning:
       'prices are `actionable` where they are right with this probability at least (`p_right`), and nothing else speaks against them',
   },
-  // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
+  // At least as far as the daemon looks back: three days for a rate of change, some snapshots to judge the delta.
   HISTORY_RETENTION: {
     path: 'history.retentionMs',
     rule: duration({ zero: true, min: 7 * 86_400_000 }),

@@ -4,7 +4,7 @@ const EVIDENCE = ['kind', 'live', 'skus', 'asked', 'answered', 'deferred'] as co
 
 const TEN_MINUTES_MS = 600_000;
 
-/** What answers show of prices, products and the partner's live source. */
+/** What answers show about prices, products and the partner's live source. */
 export const ANSWERS = {
   'size-type.changed': line(
     'warn',

@@ -281,7 +281,7 @@ export const REPRICING = {
 /** Tasks whose runs are logged; re-pricing logs its calls instead. */
 const RUN_TASKS = ['manifest', 'delta', 'catalog-check', 'metadata', 'maintenance', 'live-plan'] as const;
 
-/** One event of each of the tasks, named `task.end`. */
+/** Declares the event `task.end` for each of the tasks. */
 function each<T extends (typeof RUN_TASKS)[number], E extends string, Event extends LogEvent>(
   tasks: readonly T[],
   end: E,

@@ -2,7 +2,7 @@ type Source = readonly [part: 'product' | 'size_map', member: string];
 
 /**
  * A SKU's metadata: each text column of catalog.products, with the part and the member of a lowest-price record that it
- * holds (partner rules 2.4). What reads, compares, stores and shows metadata is inferred from this table.
+ * holds (partner rules 2.4). Everything that reads, compares, stores and shows metadata is derived from this table.
  */
 export const METADATA = {
   name: ['product', 'name'],
@@ -19,10 +19,10 @@ export type MetadataColumn = keyof typeof METADATA;
 /** The columns in their order in the table. */
 export const METADATA_COLUMNS = Object.keys(METADATA) as readonly MetadataColumn[];
 
-/** What a record says: null where the member is absent or no text. */
+/** The metadata in a record; null if the member is absent or not text. */
 export type Metadata = Readonly<Record<MetadataColumn, string | null>>;
 
-/** An object with a member for each column: what `valueOf` returns for the column and its source in a record. */
+/** Returns an object with a member per column: what `valueOf` returns for the column and its source in a record. */
 export function eachColumn<T>(
   valueOf: (column: MetadataColumn, source: Source) => T,
 ): Record<MetadataColumn, T> {

@@ -5,7 +5,7 @@ import { type ServiceUser, runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
-/** A usable installation: the folder that holds `bin`, `lib` and `share`, and its major version. */
+/** A usable installation: the folder that contains `bin`, `lib` and `share`, and its major version. */
 export interface Binaries {
   folder: string;
   major: number;
@@ -15,7 +15,7 @@ export interface BinariesOptions {
   /** Folder of the platform package (see `findPlatformPackage`). */
   packageFolder: string;
   account: ServiceUser | null;
-  /** Where a copy may be put that `account` can reach. */
+  /** Where to put a copy that `account` can reach. */
   copyFolder: string;
   log: EmbeddedLog;
 }
@@ -24,7 +24,7 @@ const SUPPORTED = new Set(['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x
 const NO_BINARIES_HINT = 'set DATABASE_URL to a Postgres of your own (14 or newer)';
 
 /**
- * The folder of the npm package with this platform's Postgres binaries.
+ * Returns the folder of the npm package with this platform's Postgres binaries.
  *
  * @param resolve finds a package's main file, as `require.resolve` does; for tests
  * @throws EmbeddedError `unsupported-platform`
@@ -54,15 +54,15 @@ export function findPlatformPackage(
   );
 }
 
-/** What a package folder answers to somebody who may not write it. */
+/** Errors of a package folder that this process may not write. */
 const NOT_OURS_TO_WRITE = ['EACCES', 'EPERM', 'EROFS'];
 
 /**
- * Makes the library links that npm packages cannot carry: the package's install script would, but need not run. Links
- * that exist are left alone, so that several processes may do this at once.
+ * Creates the library links that npm packages cannot carry. The package's install script would do so, but it may not
+ * have run. Existing links are left alone, so several processes may do this at once.
  *
- * @param native the folder that holds `bin`, `lib`, `share` and the list of links
- * @returns how many were missing, or null where some are and the folder may not be written
+ * @param native the folder that contains `bin`, `lib`, `share` and the list of links
+ * @returns how many were missing, or null if some are missing and the folder may not be written
  */
 export async function repairLinks(native: string): Promise<number | null> {
   const text = await unless(['ENOENT'], readFile(join(native, 'pg-symlinks.json'), { encoding: 'utf8' }));
@@ -70,7 +70,7 @@ export async function repairLinks(native: string): Promise<number | null> {
   const links: { source: string; target: string }[] = JSON.parse(text);
   let repaired = 0;
   for (const { source, target } of links) {
-    // The list's paths begin with `native/`, whatever the folder is called.
+    // Paths in the list begin with `native/`, whatever the folder is called.
     const path = join(native, relative('native', target));
     if (await unless(['ENOENT'], lstat(path))) continue;
     const link = unless(['EEXIST'], symlink(relative(dirname(target), source), path));
@@ -93,7 +93,7 @@ async function checkVersion(
   return { major: major === undefined ? null : Number(major), output };
 }
 
-/** Whether `folder` is there; as a copy that this user made, since it holds what is run next. */
+/** Returns whether `folder` exists. It must be a copy that this user made, because its programs are run next. */
 async function isCopy(folder: string): Promise<boolean> {
   const found = await unless(['ENOENT'], lstat(folder));
   if (found === undefined) return false;
@@ -105,7 +105,7 @@ async function isCopy(folder: string): Promise<boolean> {
   );
 }
 
-/** Copies the binaries, links included, to where everyone may read them; a copy of the same version is used again. */
+/** Copies the binaries, links included, to where everyone may read them. Reuses a copy of the same version. */
 async function publishCopy(options: BinariesOptions): Promise<string> {
   const { version } = JSON.parse(await readFile(join(options.packageFolder, 'package.json'), 'utf8'));
   const target = join(options.copyFolder, `postgres-${String(version)}-${basename(options.packageFolder)}`);
@@ -121,7 +121,7 @@ async function publishCopy(options: BinariesOptions): Promise<string> {
     }
     await chmod(draft, 0o755);
     await repairLinks(draft);
-    // Whoever else is doing the same made the same copy.
+    // Another process doing the same has made the same copy.
     await unless(['EEXIST', 'ENOTEMPTY'], rename(draft, target));
   } finally {
     await rm(draft, { recursive: true, force: true });
@@ -132,8 +132,8 @@ async function publishCopy(options: BinariesOptions): Promise<string> {
 }
 
 /**
- * Finds binaries that `account` can run, by running them: in the package where that works, else in a copy below
- * `copyFolder` (a checkout below root's closed home, or a package without its links in a folder of another user).
+ * Finds binaries that `account` can run, by running them: in the package if that works, else in a copy below
+ * `copyFolder` (for a checkout below root's closed home, or a package without its links in another user's folder).
  *
  * @throws EmbeddedError `broken-install`, `unsupported-platform`
  */

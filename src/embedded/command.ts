@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { errorCode } from '../lib/errors.ts';
 import { EmbeddedError } from './reports.ts';
 
-/** The user that Postgres runs as where it cannot run as the user of this process. */
+/** The user that Postgres runs as if it cannot run as the user of this process. */
 export interface ServiceUser {
   uid: number;
   gid: number;
@@ -11,7 +11,7 @@ export interface ServiceUser {
 
 const SERVICE_USERS = ['postgres', 'nobody'];
 
-/** The users of an `/etc/passwd`, by name. Malformed lines are skipped. */
+/** Parses the users of an `/etc/passwd`, by name. Skips malformed lines. */
 export function parsePasswd(text: string): Map<string, ServiceUser> {
   const users = new Map<string, ServiceUser>();
   for (const line of text.split('\n')) {
@@ -24,8 +24,8 @@ export function parsePasswd(text: string): Map<string, ServiceUser> {
 }
 
 /**
- * Decides who runs Postgres: null means this process's own user. Postgres refuses to run as root, so under root an
- * existing data directory's owner is taken, else the user `postgres`, else `nobody`.
+ * Decides who runs Postgres; null means this process's own user. Postgres refuses to run as root, so root takes the
+ * owner of an existing data directory, else the user `postgres`, else `nobody`.
  *
  * @throws EmbeddedError `no-service-user`
  */
@@ -49,18 +49,18 @@ export function chooseAccount(input: {
 }
 
 /**
- * The whole environment of every child. Ours stays with us: it holds the partner's credential, and PG* variables of the
- * user's shell would change what initdb and the server do.
+ * The whole environment of every child. Ours is not passed on: it contains the partner's credential, and PG* variables
+ * of the user's shell would change what initdb and the server do.
  */
 export const CHILD_ENV = { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' };
 
-/** How a command ended: its exit code (128 + n after signal n, 127 where it could not be started), and all it wrote. */
+/** How a command ended: its exit code (128 + n after signal n, 127 if it could not be started), and all its output. */
 export interface CommandResult {
   code: number;
   output: string;
 }
 
-/** Runs a command to its end, as `account` where one is given. Never rejects: a failure to start is code 127. */
+/** Runs a command to its end, as `account` if given. Never rejects: a failure to start is code 127. */
 export async function runCommand(
   file: string,
   args: readonly string[],
@@ -86,7 +86,7 @@ export async function runCommand(
   });
 }
 
-/** True where `account` can enter `folder`: asked of the system itself, so that access lists and mounts count too. */
+/** Returns whether `account` can enter `folder`. Asks the system itself, so that access lists and mounts count too. */
 export async function canEnter(folder: string, account: ServiceUser | null): Promise<boolean> {
   const { code } = await runCommand('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { account });
   return code === 0;

@@ -16,16 +16,16 @@ import { errorCode } from '../lib/errors.ts';
 import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
-/** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
+/** The data directory and the files that belong to it but must not be inside it: they stay with the owner's user. */
 export interface ClusterPaths {
   dataDir: string;
   passwordFile: string;
   lockFile: string;
   /** The owner's pid, for messages. */
   ownerFile: string;
-  /** Exists while initdb is at work: what it leaves behind is no cluster. */
+  /** Exists while initdb is at work: until then its files are not a cluster. */
   initMarker: string;
-  /** What the server says before its own log takes over. */
+  /** The server's output before its own log takes over. */
   startupLog: string;
 }
 
@@ -33,7 +33,7 @@ const FS_REFUSALS = new Set([
   'EACCES',
   'EPERM',
   'EROFS',
-  // A file is there, or in the way to it.
+  // The path, or one of its parents, is a file.
   'EEXIST',
   'ENOTDIR',
   'ENOSPC',
@@ -42,17 +42,17 @@ const FS_REFUSALS = new Set([
   'ENAMETOOLONG',
 ]);
 
-/** What a data directory holds, and so what has to be done with it. */
+/** What a data directory contains, which decides how it is treated. */
 export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'unrelated';
 
-/** Names that initdb makes, some of them before PG_VERSION. */
+/** Names that initdb creates, some of them before PG_VERSION. */
 const OF_INITDB =
   /^(?:PG_VERSION|base|global|pg_[a-z_]+|pg_(?:hba|ident)\.conf|postgresql(?:\.auto)?\.conf|postmaster\.(?:pid|opts))$/;
 const OF_A_CLUSTER = ['PG_VERSION', 'base', 'global'];
 
 /**
- * Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. The marker
- * alone makes nobody's files initdb's: what is half made is emptied.
+ * Decides what a data directory contains, from its names and whether initdb's marker exists beside it. The marker alone
+ * does not make files initdb's, because a half-made directory is emptied.
  */
 export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
   if (entries.length === 0) return 'empty';
@@ -61,9 +61,9 @@ export function clusterState(entries: readonly string[], marked: boolean): Clust
 }
 
 /**
- * What is in `home`; reads only.
+ * Returns the state of `home`; only reads.
  *
- * @throws EmbeddedError `data-dir` where it is nothing of ours
+ * @throws EmbeddedError `data-dir` if its content is not ours
  */
 export async function readState(
   home: string,
@@ -79,7 +79,7 @@ export async function readState(
   );
 }
 
-/** Where everything of a data directory (an absolute path) is. */
+/** Returns the paths that belong to a data directory (an absolute path). */
 export function clusterPaths(dataDir: string): ClusterPaths {
   return {
     dataDir,
@@ -92,9 +92,9 @@ export function clusterPaths(dataDir: string): ClusterPaths {
 }
 
 /**
- * Where a data directory is.
+ * Returns the absolute path of a data directory.
  *
- * @throws EmbeddedError `data-dir` where it is named from a folder that somebody has removed
+ * @throws EmbeddedError `data-dir` if the path is relative to a folder that somebody has removed
  */
 export function absolute(dataDir: string): string {
   try {
@@ -109,7 +109,7 @@ export function absolute(dataDir: string): string {
   }
 }
 
-/** Runs a step that works on the data directory; what the file system refuses becomes EmbeddedError `data-dir`. */
+/** Runs a step on the data directory; refusals of the file system become EmbeddedError `data-dir`. */
 export async function onDisk<T>(
   dataDir: string,
   step: () => Promise<T>,
@@ -130,8 +130,8 @@ export async function onDisk<T>(
 }
 
 /**
- * Makes a folder and what is missing above it, open for every user to pass through, whatever the umask. One by one:
- * Node.js tries on for ever where a folder can neither be made nor is there, as in /proc and below an automounter.
+ * Creates a folder and its missing parents, open for every user to pass through, whatever the umask. One by one,
+ * because Node.js retries forever if a folder can neither be created nor exists, as in /proc and below an automounter.
  */
 export async function makeFolders(folder: string): Promise<void> {
   const found = await unless(['ENOENT'], stat(folder));
@@ -140,14 +140,14 @@ export async function makeFolders(folder: string): Promise<void> {
   try {
     await mkdir(folder);
   } catch (error) {
-    // Somebody else has made it meanwhile; or a file is there, or a link to nowhere.
+    // Somebody else has created it meanwhile; or the path is a file, or a link to nowhere.
     if (errorCode(error) !== 'EEXIST' || !(await stat(folder)).isDirectory()) throw error;
     return;
   }
   await chmod(folder, 0o755);
 }
 
-/** The user who owns the data directory, or null where there is none yet. */
+/** Returns the user who owns the data directory, or null if it does not exist yet. */
 export async function ownerOf(dataDir: string): Promise<ServiceUser | null> {
   const found = await unless(['ENOENT'], stat(dataDir));
   return found ? { uid: found.uid, gid: found.gid } : null;
@@ -161,9 +161,9 @@ async function giveTo(folder: string, account: ServiceUser): Promise<void> {
 }
 
 /**
- * Makes the folder of a new cluster, or finds the old one, and sees to it that `account` owns it and can get there.
- * Returns its real path. Where root asks for a folder that the service user cannot reach (a checkout below root's
- * closed home), a new cluster is put below `systemFolder`, with a link to it at the place that was asked for.
+ * Creates the folder of a new cluster, or finds the existing one, and makes sure that `account` owns it and can reach
+ * it. Returns its real path. If root asks for a folder that the service user cannot reach (a checkout below root's
+ * closed home), a new cluster is placed below `systemFolder`, and the requested path becomes a link to it.
  *
  * @throws EmbeddedError `data-dir`
  */
@@ -180,7 +180,7 @@ export async function placeDataDir(
     throw linkOfAnother(dataDir, found.uid);
   const place = exists ? await unless(['ENOENT'], realpath(dataDir)) : dataDir;
   if (place === undefined) throw danglingLink(dataDir);
-  // Before anything is owned, closed or emptied.
+  // Before anything changes owner or mode, or is emptied.
   const empty = !exists || (await readState(place, paths)) === 'empty';
   if (account && empty && !(await canEnter(dirname(place), account))) {
     return relocate(dataDir, systemFolder, account, log);
@@ -198,7 +198,7 @@ export async function placeDataDir(
   return home;
 }
 
-/** Gives the data directory the one owner and the mode that Postgres insists on. */
+/** Gives the data directory the owner and the mode that Postgres insists on. */
 async function takeOver(home: string, account: ServiceUser | null): Promise<void> {
   const { uid, mode } = await stat(home);
   const euid = process.geteuid?.();
@@ -213,7 +213,7 @@ async function takeOver(home: string, account: ServiceUser | null): Promise<void
   if (mode & 0o027) await chmod(home, 0o700);
 }
 
-/** Root only: makes the new cluster's folder where the service user can reach it, and links to it from `dataDir`. */
+/** Root only: creates the new cluster's folder where the service user can reach it, and links to it from `dataDir`. */
 async function relocate(
   dataDir: string,
   systemFolder: string,
@@ -231,7 +231,8 @@ async function relocate(
 }
 
 /**
- * Root owns and empties what it is led to. Its own links are those of `relocate`, and those that a person made as root.
+ * Root takes over and empties what a link leads to, so it follows only root's own links: those of `relocate`, and those
+ * that a person made as root.
  */
 function linkOfAnother(dataDir: string, uid: number): EmbeddedError {
   return new EmbeddedError(

@@ -7,10 +7,10 @@ import { type ClusterPaths, readState } from './data-dir.ts';
 import { EmbeddedError, unless } from './reports.ts';
 
 /**
- * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and
- * returns the password of its user `postgres`.
+ * Makes sure that there is a cluster: runs initdb if the data directory is empty or an initdb was cut off. Returns the
+ * password of its user `postgres`.
  *
- * @param home the data directory's real path, owned by `account`; no process of it runs
+ * @param home the data directory's real path, owned by `account`; none of its processes run
  * @throws EmbeddedError `init-failed`, `data-dir`, `incompatible-version`, `password-missing`
  */
 export async function ensureCluster(input: {
@@ -49,9 +49,9 @@ async function readPassword(paths: ClusterPaths): Promise<string> {
   );
 }
 
-/** Writes a file that only its owner can read: this user, or `owner` where given. */
+/** Writes a file that only its owner can read: this user, or `owner` if given. */
 async function writeSecret(path: string, secret: string, owner: ServiceUser | null): Promise<void> {
-  // Created again, because an existing file would keep its mode and owner.
+  // Removed first, because an existing file would keep its mode and owner.
   await rm(path, { force: true });
   const file = await open(path, 'wx', 0o600);
   try {
@@ -65,11 +65,11 @@ async function writeSecret(path: string, secret: string, owner: ServiceUser | nu
 async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<string> {
   const { home, paths, account } = input;
   const password = randomBytes(24).toString('base64url');
-  // Made anew: what stands there may be a link.
+  // Removed first, because the existing file may be a link.
   await rm(paths.initMarker, { force: true });
   await writeFile(paths.initMarker, '', { flag: 'wx' });
   await writeSecret(paths.passwordFile, password, null);
-  // The service user may read neither our file nor, where the data directory is a link, the folder that it is in.
+  // The service user may read neither our file nor, if the data directory is a link, the folder that contains it.
   const handedOver = account ? `${home}.pwfile` : paths.passwordFile;
   if (account) await writeSecret(handedOver, password, account);
   const args = [
@@ -78,7 +78,7 @@ async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<s
     `--pwfile=${handedOver}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // Neither the shell's locale nor the system's list of locales has a say, and orders never change with a libc.
+    // Independent of the shell's locale and the system's list of locales; sort orders never change with a libc.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -101,7 +101,7 @@ async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<s
   return password;
 }
 
-/** What to do by what initdb has said. Pure. */
+/** Returns what to do, from the output of initdb. Pure. */
 export function remedyFor(output: string): string {
   const [, uid] = /effective user ID (\d+)/.exec(output) ?? [];
   return uid === undefined

@@ -12,15 +12,15 @@ export interface OwnerLock {
 
 const SQLITE_BUSY = 5;
 const RETRY_MS = 50;
-/** How long a holder whose pid is not (yet) on record, or is dead, may keep us waiting. */
+/** How long a holder whose pid is not (yet) recorded, or is dead, may keep us waiting. */
 const UNKNOWN_HOLDER_MS = 3_000;
 
-// A handle that nothing refers to would be collected, and its lock with it.
+// A handle without references would be collected, and its lock with it.
 const held = new Set<DatabaseSync>();
 
 /**
- * Takes SQLite's exclusive lock on a file. Node has no flock, and SQLite comes with it: its lock is the kernel's, so it
- * goes with the process however that ends, and unlike a bare fcntl lock it excludes within one process as well.
+ * Takes SQLite's exclusive lock on a file. Node.js has no flock but includes SQLite, whose lock is the kernel's: it
+ * ends with the process however that ends, and unlike a bare fcntl lock it also excludes within one process.
  */
 function tryLock(lockFile: string): DatabaseSync | null {
   let database: DatabaseSync | undefined;
@@ -40,7 +40,7 @@ function tryLock(lockFile: string): DatabaseSync | null {
   }
 }
 
-/** True where a process with this pid exists, of any user. */
+/** Returns whether a process with this pid exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -57,9 +57,9 @@ async function readOwner(ownerFile: string): Promise<number | null> {
 }
 
 /**
- * Makes this process the one owner of a data directory until `release`, or its death.
+ * Makes this process the only owner of a data directory until `release`, or its death.
  *
- * @throws EmbeddedError `in-use`, naming the owner's pid; `data-dir` where the lock file cannot be opened
+ * @throws EmbeddedError `in-use`, naming the owner's pid; `data-dir` if the lock file cannot be opened
  */
 export async function acquireOwnerLock(
   files: { lockFile: string; ownerFile: string },
@@ -94,10 +94,10 @@ export async function acquireOwnerLock(
 }
 
 /**
- * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so that its end of file is the
- * owner's death, however that came. The last line on stdin is the server's pid. A shell, because it is a hundredth of
- * a Node in memory and needs no file of its own in the published package. Before it signals it looks whether that pid
- * still is the server: by its working directory where there is a /proc, by its being alive elsewhere.
+ * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so its end of file means the
+ * owner's death, however that came. The last line on stdin is the server's pid. It is a shell, which takes a hundredth
+ * of the memory of Node.js and needs no file of its own in the published package. Before it signals, it checks that the
+ * pid still is the server: by its working directory if there is a /proc, otherwise only by whether it is alive.
  */
 const SCRIPT = `
 dir=$1
@@ -123,14 +123,14 @@ export interface Watchdog {
   /** Tells the watchdog which server it guards from now on. */
   guard(serverPid: number): void;
   /**
-   * Lets it go; resolves when it has ended. Call this once the server is down: otherwise the watchdog shuts it down.
+   * Dismisses it; resolves when it has ended. Call this once the server is down: otherwise the watchdog shuts it down.
    */
   dismiss(): Promise<void>;
 }
 
 /**
- * Starts the watchdog of a data directory, before its server: it must be there for the server's whole life. It has a
- * session of its own, so that a Ctrl-C in the terminal reaches the owner alone.
+ * Starts the watchdog of a data directory, before its server, because it must exist for the server's whole life. It has
+ * a session of its own, so that a Ctrl-C in the terminal reaches only the owner.
  *
  * @param home the data directory's real path, which is the server's working directory
  */
@@ -144,17 +144,17 @@ export function startWatchdog(home: string, log: EmbeddedLog): Watchdog {
   let dismissed = false;
   const ended = new Promise<void>((resolve) => {
     const end = () => {
-      // Not worth a restart: an orphan it would have stopped is found at the next start.
+      // Not worth a restart: the next start finds an orphan that it would have stopped.
       if (!dismissed) log('embedded.watchdog-lost', { pid: child.pid });
       resolve();
     };
     child.once('exit', end);
     child.once('error', end);
   });
-  // Writing to a watchdog that was killed fails; its end is reported above.
+  // Writing to a killed watchdog fails; its end is reported above.
   child.stdin.on('error', () => {});
   child.unref();
-  // The typings know a Writable; it is a socket, which would keep an owner alive that forgot to stop.
+  // Typed as a Writable, but it is a socket, which would keep an owner alive that forgot to stop.
   if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
   return {
     pid: child.pid,

@@ -21,47 +21,46 @@ import { type Server, startServer } from './server.ts';
 
 export interface EmbeddedPostgres {
   /**
-   * `postgres://postgres:<password>@127.0.0.1:<port>/postgres`, the same after each start but for a port that was
-   * taken.
+   * `postgres://postgres:<password>@127.0.0.1:<port>/postgres`, the same after each start unless the port was taken.
    */
   readonly url: string;
   readonly pid: number;
-  /** Absolute path of the data directory, as asked for. */
+  /** Absolute path of the data directory, as requested. */
   readonly dataDir: string;
-  /** Shuts the server down and gives the data directory free. May be called again: it is one and the same stop. */
+  /** Shuts the server down and releases the data directory. Further calls return the same promise. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface EmbeddedOptions {
-  /** Where the cluster lives; a folder of its own. Its password, lock and startup log stand beside it. */
+  /** Where the cluster is; a folder of its own. Its password, lock and startup log are beside it. */
   dataDir: string;
-  /** Server settings that go over the defaults, e.g. `{ fsync: 'off' }` in tests. */
+  /** Server settings that override the defaults, e.g. `{ fsync: 'off' }` in tests. */
   settings?: Record<string, string>;
   log?: EmbeddedLog;
   clock?: Clock;
-  /** How long the server may take until it accepts connections, crash recovery included; 120 s unless told. */
+  /** How long the server may take until it accepts connections, crash recovery included; 120 s by default. */
   startTimeoutMs?: number;
-  /** The port to listen at where it is free; any free one unless told. */
+  /** The preferred port; any free one if it is taken or not given. */
   port?: number;
 }
 
 /**
- * Where a mirror's own server listens, so that an address that somebody has noted stays right. Not 5432, which is for
- * a Postgres of the machine.
+ * The usual port of a mirror's own server, so that an address that somebody has noted stays valid. Not 5432, which is
+ * for a Postgres of the machine.
  */
 export const USUAL_PORT = 54_329;
 
-/** Where root puts what the service user cannot reach at its own place. */
+/** Where root puts what the service user cannot reach in its own place. */
 const SYSTEM_FOLDER = '/var/lib/catalog-mirror';
 const START_TIMEOUT_MS = 120_000;
 
 /**
- * Starts the Postgres of a data directory, making the cluster on first use, and waits until it takes connections.
+ * Starts the Postgres of a data directory, creating the cluster on first use, and waits until it takes connections.
  *
- * The server is this process's own: a second owner is refused, a server that an earlier owner left behind is stopped
- * first, and a watchdog shuts this one down should this process die without `stop`. No signal handlers are installed
- * and nothing here keeps the process alive: the caller stops it when its own work is drained.
+ * The server belongs to this process: a second owner is refused, a server that an earlier owner left behind is stopped
+ * first, and a watchdog shuts this one down if this process dies without `stop`. It installs no signal handlers and
+ * does not keep the process alive: the caller stops it when its own work is done.
  *
  * @throws EmbeddedError, with a `hint` for the operator; after a failure nothing is left running or locked
  */
@@ -69,10 +68,10 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const clock = options.clock ?? systemClock;
   const packageFolder = findPlatformPackage();
   const asked = absolute(options.dataDir);
-  // Where nothing can be made, as in /proc, the system says ENOENT.
+  // In places such as /proc, where nothing can be created, the system reports ENOENT.
   const paths = await onDisk(asked, async () => {
     await makeFolders(dirname(asked));
-    // One cluster, one lock: by whatever links its folder was named.
+    // One cluster has one lock, whatever links its folder was named by.
     return clusterPaths(join(await realpath(dirname(asked)), basename(asked)));
   }, ['ENOENT']);
   const lock = await onDisk(asked, () => acquireOwnerLock(paths, clock));
@@ -164,7 +163,7 @@ function own(parts: {
 }
 
 /**
- * What a data directory holds for those who only read: no cluster, one that is not running, or one that takes
+ * The state of a data directory for those who only read: no cluster, one that is not running, or one that takes
  * connections at `url`.
  */
 export type FoundCluster =
@@ -173,10 +172,10 @@ export type FoundCluster =
   | { readonly state: 'running'; readonly url: string };
 
 /**
- * Finds the embedded Postgres of another process on this machine. Creates and changes nothing. A `postmaster.pid`
- * that a crash has left behind does not count: the process has to be a Postgres of this directory.
+ * Finds the embedded Postgres of another process on this machine. Creates and changes nothing. A `postmaster.pid` left
+ * behind by a crash does not count: the process has to be a Postgres of this directory.
  *
- * @throws EmbeddedError `data-dir` where the directory cannot be read, or holds something else
+ * @throws EmbeddedError `data-dir` if the directory cannot be read, or contains something else
  */
 export async function findEmbeddedPostgres(dataDir: string): Promise<FoundCluster> {
   const asked = absolute(dataDir);

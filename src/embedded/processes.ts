@@ -6,7 +6,7 @@ import { runCommand } from './command.ts';
 import { isAlive } from './owner.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
-/** What `postmaster.pid` says: the server's pid, and whether it takes connections. */
+/** The content of `postmaster.pid`: the server's pid, and whether it takes connections. */
 export interface PostmasterFile {
   pid: number;
   ready: boolean;
@@ -15,7 +15,7 @@ export interface PostmasterFile {
 const POLL_MS = 20;
 const PROGRAMS = new Set(['postgres', 'initdb']);
 
-/** Reads the text of a `postmaster.pid`; null where it names no pid (the server writes it line by line). */
+/** Parses the text of a `postmaster.pid`; null if it has no pid (the server writes it line by line). */
 export function parsePostmasterFile(text: string): PostmasterFile | null {
   const lines = text.split('\n');
   const pid = Number(lines[0]);
@@ -24,14 +24,14 @@ export function parsePostmasterFile(text: string): PostmasterFile | null {
   return { pid: Math.abs(pid), ready: lines[7]?.trim() === 'ready' };
 }
 
-/** The parsed `postmaster.pid` of a data directory; null where there is none. */
+/** Reads the `postmaster.pid` of a data directory; null if there is none. */
 export async function readPostmasterFile(dataDir: string): Promise<PostmasterFile | null> {
   const text = await unless(['ENOENT'], readFile(join(dataDir, 'postmaster.pid'), 'utf8'));
   return text === undefined ? null : parsePostmasterFile(text);
 }
 
 async function worksIn(pid: number, dataDir: string): Promise<boolean> {
-  // Not there any more, or another user's: then it is none that we could signal either.
+  // The process is gone, or another user's, which we could not signal either.
   const gone = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
   const cwd = await unless(gone, readlink(`/proc/${pid}/cwd`));
   if (cwd !== dataDir) return false;
@@ -40,8 +40,8 @@ async function worksIn(pid: number, dataDir: string): Promise<boolean> {
 }
 
 /**
- * The pids of all Postgres processes of a data directory (an absolute path free of links). A pid alone proves nothing,
- * since pids are used again: on Linux a process counts when its program is Postgres and the data directory is its
+ * Returns the pids of all Postgres processes of a data directory (an absolute path free of links). A pid alone proves
+ * nothing, because pids are reused. On Linux a process counts if its program is Postgres and the data directory is its
  * working directory; elsewhere only the server itself is found, by its command line.
  */
 export async function clusterProcesses(dataDir: string): Promise<number[]> {
@@ -70,7 +70,7 @@ function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Waits until `done` says so, at most `limitMs` milliseconds; returns whether it did. */
+/** Waits until `done` returns true, at most `limitMs` milliseconds; returns whether it did. */
 export async function waitUntil(
   done: () => boolean | Promise<boolean>,
   limitMs: number,
@@ -84,7 +84,7 @@ export async function waitUntil(
   }
 }
 
-/** One rung of the ladder that ends a server: a signal, and how many milliseconds it gets. */
+/** One step in ending a server: a signal, and how many milliseconds it gets. */
 export interface StopStep {
   signal: NodeJS.Signals;
   waitMs: number;
@@ -97,7 +97,7 @@ export const STOP_STEPS: readonly StopStep[] = [
   { signal: 'SIGKILL', waitMs: 5_000 },
 ];
 
-/** Goes down the ladder until `gone`; returns whether that was reached. */
+/** Goes through the steps until `gone` returns true; returns whether it did. */
 export async function escalate(
   steps: readonly StopStep[],
   send: (signal: NodeJS.Signals) => void | Promise<void>,
@@ -113,10 +113,10 @@ export async function escalate(
 }
 
 /**
- * Leaves a data directory without any process of an earlier owner: a server that outlived it (or is just being shut
- * down by its watchdog) is stopped and waited for, and so are backends or an initdb without their parent. Removes a
- * `postmaster.pid` whose pid now belongs to an unrelated process, which Postgres would take for a running server; one
- * whose process is dead stays, since Postgres checks the shared memory that it names before it goes on.
+ * Frees a data directory of all processes of an earlier owner. Stops and awaits a server that outlived it (or is just
+ * being shut down by its watchdog), as well as backends or an initdb without their parent. Removes a `postmaster.pid`
+ * whose pid now belongs to an unrelated process, which Postgres would take for a running server. One whose process is
+ * dead stays, because Postgres checks the shared memory that it names before it goes on.
  *
  * @param dataDir absolute path free of links; the caller holds its owner lock
  * @throws EmbeddedError `not-stopped`

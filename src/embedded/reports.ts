@@ -2,15 +2,15 @@ import type { EventName, FieldOf } from '../declared/log-events.ts';
 import { errorCode } from '../lib/errors.ts';
 
 /**
- * What went wrong with the embedded Postgres:
+ * Failures of the embedded Postgres:
  * - `unsupported-platform`: no binaries for this platform are installed, or they do not run on it
- * - `broken-install`: the binaries are there but incomplete, and could not be repaired
+ * - `broken-install`: the binaries are incomplete and could not be repaired, or their copy belongs to somebody else
  * - `no-service-user`: started by root, and there is no user that Postgres could run as
  * - `data-dir`: the data directory cannot be used (rights, ownership, unrelated content)
  * - `in-use`: another live process owns the data directory
  * - `incompatible-version`: the cluster was made by another major version of Postgres
- * - `password-missing`: the cluster is there, the file with its password is not
- * - `init-failed`, `start-failed`: initdb or the server gave up; the message carries what they said
+ * - `password-missing`: the cluster exists, but the file with its password does not
+ * - `init-failed`, `start-failed`: initdb or the server gave up; the message contains their output
  * - `not-stopped`: a server survives every signal
  */
 type EmbeddedErrorKind =
@@ -38,7 +38,7 @@ export class EmbeddedError extends Error {
   }
 }
 
-/** `promise`, with undefined in place of a failure that has one of the given system codes. */
+/** Returns the result of `promise`, or undefined if it fails with one of the given system codes. */
 export async function unless<T>(codes: readonly string[], promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise;
@@ -48,7 +48,7 @@ export async function unless<T>(codes: readonly string[], promise: Promise<T>): 
   }
 }
 
-/** Takes what happens to the embedded Postgres: an event of the log, with its members. */
+/** Receives what happens to the embedded Postgres: an event of the log, with its members. */
 export type EmbeddedLog = <E extends Extract<EventName, `embedded.${string}`>>(
   event: E,
   detail: { readonly [F in FieldOf<E>]: unknown },

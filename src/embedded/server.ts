@@ -20,22 +20,22 @@ export interface ServerSpec {
   /** Server settings that override the defaults. */
   settings: Record<string, string>;
   startTimeoutMs: number;
-  /** The port to listen at where it is free; any without it. */
+  /** The preferred port; any free one if it is taken or not given. */
   port?: number | undefined;
 }
 
 export interface Server {
   pid: number;
   port: number;
-  /** Fast shutdown, then harder ones; resolves when the process is gone, at once where it already was. */
+  /** Shuts down fast, then harder; resolves when the process is gone, at once if it already was. */
   stop(): Promise<void>;
 }
 
 const PORT_ATTEMPTS = 5;
 
 /**
- * Fit for a mirror beside other programs on one machine: little memory, bounded logs, no WAL for replicas there are
- * none of.
+ * Suits a mirror beside other programs on one machine: little memory, bounded logs, and no WAL for replicas, which do
+ * not exist.
  */
 const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   max_connections: '100',
@@ -45,7 +45,7 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   max_wal_size: '512MB',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // One file a weekday, overwritten a week later.
+  // One file per weekday, overwritten a week later.
   logging_collector: 'on',
   log_directory: 'log',
   log_filename: 'postgres-%a.log',
@@ -53,7 +53,7 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   log_truncate_on_rotation: 'on',
 };
 
-/** The server's command line: the caller's settings over the defaults; where it listens is not theirs to change. */
+/** Returns the server's command line: the caller's settings override the defaults, except for where it listens. */
 export function serverArguments(home: string, port: number, settings: Record<string, string>): string[] {
   const all = {
     ...DEFAULT_SETTINGS,
@@ -65,7 +65,7 @@ export function serverArguments(home: string, port: number, settings: Record<str
   return ['-D', home, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }
 
-/** Binds 127.0.0.1:`port` (0: any free one) for a moment. Resolves to the port, or null where it is taken. */
+/** Binds 127.0.0.1:`port` (0: any free one) for a moment. Resolves to the port, or null if it is taken. */
 async function tryPort(port: number): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -80,14 +80,14 @@ async function tryPort(port: number): Promise<number | null> {
   });
 }
 
-/** `wished` where it is free; else any free one. */
+/** Returns `wished` if it is free, else any free port. */
 async function freePort(wished: number): Promise<number> {
   return (await tryPort(wished)) ?? freePort(0);
 }
 
 /**
- * Starts the server and waits until it takes connections, at the wished port where that is free. Between finding a
- * port free and binding it another process may take it: then another free port is tried.
+ * Starts the server and waits until it takes connections, at the wished port if that is free. If another process takes
+ * the port between the check and the bind, another free port is tried.
  *
  * @param pickPort proposes a port; for tests
  * @throws EmbeddedError `start-failed`, with the end of what the server wrote
@@ -103,7 +103,7 @@ export async function startServer(
 ): Promise<Server> {
   for (let attempt = 1; ; attempt++) {
     const port = await (deps.pickPort?.() ?? freePort(attempt === 1 ? (spec.port ?? 0) : 0));
-    // Removed so that one found after a failure is this attempt's.
+    // Removed so that one found after a failure is from this attempt.
     await rm(join(spec.home, 'current_logfiles'), { force: true });
     const run = launch(spec, port);
     const { pid } = run;
@@ -142,7 +142,7 @@ interface Run {
   exit: Promise<string>;
 }
 
-/** Emptied, and never what a link of that name leads to. */
+/** Truncates the file, and never follows a link of that name. */
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 function launch(spec: ServerSpec, port: number): Run {
@@ -151,7 +151,7 @@ function launch(spec: ServerSpec, port: number): Run {
     const args = serverArguments(spec.home, port, spec.settings);
     const child = spawn(join(spec.binaries.folder, 'bin', 'postgres'), args, {
       ...spec.account,
-      // A session of its own: a Ctrl-C in the terminal is for the owner, who drains first and stops the server last.
+      // A session of its own: a Ctrl-C in the terminal is for the owner, which drains first and stops the server last.
       detached: true,
       cwd: spec.home,
       env: CHILD_ENV,
@@ -192,12 +192,12 @@ async function stopProcess(run: Run, clock: Clock): Promise<void> {
   throw new EmbeddedError('not-stopped', `Postgres (process ${run.pid}) survives SIGKILL`, 'check the disk');
 }
 
-/** The end of what the server wrote, on stderr and, once it had opened it, in its log. */
+/** Returns the end of what the server wrote to stderr and, once it had opened it, to its log. */
 async function lastWords(spec: ServerSpec): Promise<string> {
   const said = await readFile(spec.startupLog, 'utf8');
   const current = await unless(['ENOENT'], readFile(join(spec.home, 'current_logfiles'), 'utf8'));
   const name = current?.trim().split(' ').at(-1);
-  // The server's user writes that file; its folder is not up to them.
+  // The server's user writes that file, so only the name is taken from it, not the folder.
   const logged = name ? await tail(join(spec.home, 'log', basename(name)), 2_000) : '';
   return `${said.slice(-2_000)}\n${logged}`.trim();
 }

@@ -5,9 +5,9 @@ import { errorCode } from './errors.ts';
 export interface Clock {
   /** Wall-clock time in epoch milliseconds: for comparing with timestamps of others. */
   now(): number;
-  /** Milliseconds that only ever grow: for measuring how long something took or how long to wait. */
+  /** Milliseconds that only ever grow: for measuring durations and waits. */
   monotonic(): number;
-  /** Resolves after `ms` milliseconds, or as soon as `signal` aborts (without throwing: look at the signal). */
+  /** Resolves after `ms` milliseconds, or as soon as `signal` aborts (without throwing: check the signal). */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -27,8 +27,8 @@ export const systemClock: Clock = {
 const LATE = 'ETIMEDOUT';
 
 /**
- * The promise's result, or an error with code ETIMEDOUT after `timeoutMs`; what the promise waits for is not stopped.
- * For clients that may wait forever, as that of Redis does while its server is down.
+ * Returns the promise's result, or rejects with code ETIMEDOUT after `timeoutMs` without stopping the work behind the
+ * promise. Meant for clients that may wait forever, such as the Redis client while its server is down.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let alarm: NodeJS.Timeout | undefined;
@@ -43,5 +43,5 @@ export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise
   }
 }
 
-/** Whether it is that error. */
+/** Returns whether an error is the timeout of `within`. */
 export const isOutOfTime = (error: unknown): boolean => errorCode(error) === LATE;

@@ -1,10 +1,10 @@
 import { bareHost } from './host-name.ts';
 
-/* How connection URLs of Postgres and Redis are written: what TLS is asked for is in tls.ts. */
+/* How connection URLs of Postgres and Redis are written. Their TLS parameters are read in tls.ts. */
 
 /**
- * A connection URL up to its query, the query, and the fragment. Host and port are in their place, the directory of a
- * Unix socket too (`%2Frun%2Fpostgresql`), whichever of libpq's spellings they have. Pure.
+ * Splits a connection URL into what precedes its query, the query, and the fragment. Host and port, or a Unix socket's
+ * directory (`%2Frun%2Fpostgresql`), end up in the authority, whichever of libpq's spellings is used. Pure.
  */
 export function partsOf(url: string): {
   readonly head: string;
@@ -15,16 +15,16 @@ export function partsOf(url: string): {
   return { ...asAuthority(head, query), fragment };
 }
 
-/** A URL of Postgres up to its path: scheme, login, host, port, path. */
+/** A Postgres URL in parts: scheme, login, host, port, path. */
 const POSTGRES = /^(postgres(?:ql)?:\/\/)([^/]*@)?([^/@]*?)(:\d+)?(\/.*)?$/is;
 
-/** Postgres's own port: an IPv6 address and its port are given to one of the drivers apart from the URL. */
+/** Postgres's own port. One of the drivers takes an IPv6 address and its port separately from the URL. */
 const USUAL_PORT = 5432;
 
 /**
- * libpq has two spellings of a host, `//login@/database?host=/directory&port=5432` and
- * `//login@%2Fdirectory:5432/database`; what a parameter says counts. Of the first, the second is made: the other is
- * no URL where a login comes before no host, and each driver reads it in another way.
+ * Rewrites libpq's first spelling of a host, `//login@/database?host=/directory&port=5432`, as its second,
+ * `//login@%2Fdirectory:5432/database`; parameters take precedence. The first is not a valid URL if a login precedes an
+ * empty host, and each driver reads it differently.
  */
 function asAuthority(head: string, query: string): { readonly head: string; readonly query: string } {
   const parameters = new URLSearchParams(query);
@@ -32,7 +32,7 @@ function asAuthority(head: string, query: string): { readonly head: string; read
   if (scheme === undefined) return { head, query };
   const named = parameters.get('host') ?? '';
   const host = named === '' ? written : hostOfParameter(named);
-  // A port beside no host is none of a URL.
+  // A URL cannot contain a port without a host.
   if (host === '') return { head, query };
   const givenPort = parameters.get('port') ?? '';
   const port = givenPort === '' ? writtenPort : `:${givenPort}`;
@@ -44,14 +44,14 @@ function asAuthority(head: string, query: string): { readonly head: string; read
   };
 }
 
-/** A host as a URL has it. Only an IPv6 address has colons, and no directory begins otherwise than with a slash. */
+/** Encodes a host for a URL. Only an IPv6 address contains colons, and every directory begins with a slash. */
 const hostOfParameter = (host: string): string =>
   host.includes(':') && !host.startsWith('/') ? `[${bareHost(host)}]` : encodeURIComponent(host);
 
-/** The name of one pair of a query. Pure. */
+/** Returns the name of one pair of a query. Pure. */
 export const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
 
-/** What postgres.js takes for an option of its own, and so no Postgres is told of; `pg` has another database. */
+/** Options of postgres.js itself, which it does not pass on to Postgres; `pg` would use another `database`. */
 const OF_DRIVER: ReadonlySet<string> = new Set([
   'answer_timeout',
   'backoff',
@@ -68,11 +68,11 @@ const OF_DRIVER: ReadonlySet<string> = new Set([
 ]);
 
 const TARGET = 'target_session_attrs';
-/** Of libpq's, those that any server will do for that takes writes, which the mirror tells of by itself. */
+/** Values that every writable server satisfies. The mirror itself reports a server that takes no writes. */
 const WRITABLE: ReadonlySet<string> = new Set(['', 'any', 'read-write', 'primary', 'prefer-standby']);
 const TARGETS: readonly string[] = [...WRITABLE, 'read-only', 'standby'];
 
-/** What is wrong with a parameter of a URL of Postgres, as what is expected instead; null: nothing. Pure. */
+/** Returns what is expected instead of an invalid parameter of a Postgres URL, or null if all are valid. Pure. */
 export function parameterProblem(url: string): string | null {
   if (!POSTGRES.test(partsOf(url).head)) return null;
   const parameters = new URLSearchParams(partsOf(url).query);
@@ -83,13 +83,13 @@ export function parameterProblem(url: string): string | null {
   return wrong ? `a ${TARGET} that is one of ${TARGETS.filter((target) => target !== '').join(', ')}` : null;
 }
 
-/** Whether a pair of a query chooses nothing where a URL has one host, and the driver would refuse it or that host. */
+/** Returns whether a pair chooses nothing if the URL has one host. The driver would refuse the pair, or that host. */
 export const choosesNothing = (pair: string): boolean =>
   nameOf(pair) === TARGET && WRITABLE.has(new URLSearchParams(pair).get(TARGET) ?? '');
 
 /**
- * A connection URL's scheme, its user and password (as they are written, undefined without any), and all the rest.
- * Empty where it is no URL. Pure.
+ * Splits a connection URL into its scheme, its user and password (as written, undefined if absent), and the rest. All
+ * are empty if it is not a URL. Pure.
  */
 export function loginOf(url: string): {
   readonly scheme: string;
@@ -100,25 +100,25 @@ export function loginOf(url: string): {
   return { scheme, login, place };
 }
 
-/** The directory of the Unix socket by which a URL reaches Postgres; null: by TCP. Pure. */
+/** Returns the directory of the Unix socket in a Postgres URL, or null if it connects by TCP. Pure. */
 export function socketDirectory(url: string): string | null {
   const host = URL.parse(partsOf(url).head)?.hostname ?? '';
   return /^%2f/i.test(host) ? decoded(host) : null;
 }
 
-/** The IPv6 address, without brackets, by which a URL reaches Postgres, and its port; null: by something else. Pure. */
+/** Returns the IPv6 address (without brackets) and the port of a Postgres URL, or null for any other host. Pure. */
 export function ipv6Place(url: string): { readonly host: string; readonly port: number } | null {
   const parsed = URL.parse(partsOf(url).head);
   if (parsed?.hostname.startsWith('[') !== true) return null;
   return { host: bareHost(parsed.hostname), port: Number(parsed.port || USUAL_PORT) };
 }
 
-/** The database that a URL names, decoded where that can be; '' where it names none. Pure. */
+/** Returns the database that a URL names, decoded if possible, or '' if it names none. Pure. */
 export function databaseOf(url: string): string {
   return decoded(URL.parse(partsOf(url).head)?.pathname.slice(1) ?? '');
 }
 
-/** A percent-encoded text; as it is written where it is none. Pure. */
+/** Decodes a percent-encoded text, or returns it unchanged if it is invalid. Pure. */
 export function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

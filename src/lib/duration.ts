@@ -23,14 +23,14 @@ export function parseDuration(text: string): number | null {
   const [, amount, unit] = PATTERN.exec(text) ?? [];
   const factor = UNITS.find(([name]) => name === unit)?.[1];
   if (amount === undefined || factor === undefined) return null;
-  // Rounded before it is judged: 1.1 * 60_000 is 66000.00000000001.
+  // Rounded before it is checked: 1.1 * 60_000 is 66000.00000000001.
   const exact = Number(amount) * factor;
   const ms = Math.round(exact);
   return Number.isSafeInteger(ms) && Math.abs(exact - ms) < 1e-6 ? ms : null;
 }
 
 /**
- * Writes milliseconds in the largest unit that divides them: 300000 → `5m`, 90000 → `90s`, 0 → `0`. Rounds to whole
+ * Formats milliseconds in the largest unit that divides them: 300000 → `5m`, 90000 → `90s`, 0 → `0`. Rounds to whole
  * milliseconds.
  */
 export function formatDuration(ms: number): string {
@@ -40,7 +40,7 @@ export function formatDuration(ms: number): string {
   return `${whole / factor}${unit}`;
 }
 
-/** Seconds as a short duration of its two largest units at most. */
+/** Formats seconds as a short duration in one unit. */
 export function formatAge(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 120) return `${whole}s`;
@@ -49,9 +49,7 @@ export function formatAge(seconds: number): string {
   return formatDuration(Math.round(whole / 86_400) * 86_400_000);
 }
 
-/**
- * `baseMs` doubled for each failure after the first, at most `capMs`. `failures` counts from 1; below that, `baseMs`.
- */
+/** Returns `baseMs` doubled for each failure after the first, at most `capMs`. `failures` below 1 count as 1. */
 export function doubling(baseMs: number, failures: number, capMs: number): number {
   return Math.min(capMs, baseMs * 2 ** Math.min(40, Math.max(0, failures - 1)));
 }

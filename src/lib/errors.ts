@@ -1,6 +1,6 @@
 /**
- * What a restart does not change, and only another configuration, or an administrator, does: the program ends with
- * exit code 78.
+ * An error that no restart resolves, only another configuration or an administrator. The program ends with exit code
+ * 78.
  */
 export abstract class Misconfigured extends Error {
   abstract readonly kind: string;
@@ -13,8 +13,8 @@ export abstract class Misconfigured extends Error {
 }
 
 /**
- * The code of a system's or library's error (`ENOENT`, `ECONNRESET`, …) as text; null where it has none. Causes are not
- * searched.
+ * Returns the code of a system or library error (`ENOENT`, `ECONNRESET`, …) as text, or null if it has none. Does not
+ * search causes.
  */
 export const errorCode = (error: unknown): string | null =>
   error instanceof Error && 'code' in error ? String(error.code) : null;

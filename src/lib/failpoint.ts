@@ -1,6 +1,6 @@
 /*
- * Named points between an answer's arrival and its commit. Nothing happens at them, unless a test has armed one to see
- * what a process leaves behind that ends right there.
+ * Named points between an answer's arrival and its commit. They do nothing unless a test has armed them, to see what a
+ * process that ends right there leaves behind.
  */
 
 /** The points that a test can arm. */
@@ -29,12 +29,12 @@ export type Failpoint = (typeof FAILPOINTS)[number];
 
 let armed: ((point: Failpoint) => void) | null = null;
 
-/** Has `act` run whenever a point is passed, in place of what was armed before. */
+/** Makes `act` run whenever a point is passed, replacing what was armed before. */
 export function armFailpoints(act: (point: Failpoint) => void): void {
   armed = act;
 }
 
-/** Runs what is armed for this point, in a test; else does nothing. */
+/** Runs what a test has armed for this point; otherwise does nothing. */
 export function failpoint(point: Failpoint): void {
   armed?.(point);
 }

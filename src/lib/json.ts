@@ -1,15 +1,15 @@
-/** Whether the value is a JSON object (not an array, not null). */
+/** Returns whether the value is a JSON object (not an array, not null). */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * What a terminal may take for a command, or a reader for another direction or another line; JSON itself escapes C0
- * alone.
+ * Characters that a terminal may take for a command, or a reader for another direction or another line. JSON itself
+ * escapes only C0.
  */
 export const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** One line of JSON in which every such character is escaped: the same value to whoever parses it. */
+/** Formats a value as one line of JSON with every such character escaped. Parsers read the same value. */
 export function shownJson(value: unknown): string {
   return JSON.stringify(value).replace(
     UNSEEN,
@@ -17,7 +17,7 @@ export function shownJson(value: unknown): string {
   );
 }
 
-/** Where the string ends that begins at `start`, at its closing quote; beyond the text where it has none. */
+/** Returns where the string that begins at `start` has its closing quote; beyond the text if it has none. */
 export function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
@@ -27,13 +27,12 @@ export function endOfString(text: string, start: number): number {
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown;
 
 /**
- * JSON.parse, for texts with keys of others. That of Node.js 24 before 24.22, of 25, and of 26 up to 26.10 at least
- * takes a key that has an escape for one of as many characters that it has met before and that has a backslash there:
- * `7"` for `7\` (nodejs/node issue 63785), so that a price goes to another size. It is given no such key: they are
- * written without escapes, and where that cannot be, others stand for them. Throws SyntaxError where the text is no
- * JSON.
+ * Parses JSON whose keys come from others. The JSON.parse of Node.js 24 before 24.22, of 25, and of 26 up to at least
+ * 26.10 reads a key that contains an escape as an earlier key of the same length that has a backslash in that place:
+ * `7"` becomes `7\` (nodejs/node issue 63785), so a price would go to another size. To avoid that, such keys are
+ * written without escapes, or replaced by stand-ins if that is impossible. Throws SyntaxError if the text is not JSON.
  *
- * @param reviver as that of JSON.parse, of values alone: keys may be what stands for them
+ * @param reviver like that of JSON.parse, but only for values: keys may be stand-ins
  */
 export function parseJson(text: string, reviver?: Reviver): unknown {
   const value: unknown = JSON.parse(text, reviver);
@@ -57,8 +56,8 @@ export function parseJson(text: string, reviver?: Reviver): unknown {
 }
 
 /**
- * A short text that no key begins with, however that is written. Of marks with a number a text has fewer than it has
- * characters, so one that it does not have is found in no time, whatever it is made of.
+ * Returns a short text that no key begins with, in whatever spelling. A text contains fewer numbered marks than
+ * characters, so a free one is quickly found.
  */
 function markBeside(text: string, keys: readonly EscapedKey[]): string {
   const taken = new Set<string | undefined>();
@@ -71,14 +70,14 @@ function markBeside(text: string, keys: readonly EscapedKey[]): string {
 
 const MARK = /\uf8ff(\d{1,9})\uf8ff/g;
 
-/** A key that has an escape: where it is in the text, from quote to quote, and what it is. */
+/** A key that contains an escape: its position in the text, from quote to quote, and its decoded name. */
 interface EscapedKey {
   readonly start: number;
   readonly end: number;
   readonly name: string;
 }
 
-/** Of a text that is JSON. */
+/** Finds the keys with escapes in a text that is valid JSON. */
 function escapedKeys(text: string): EscapedKey[] {
   const keys = [];
   for (let at = text.indexOf('\\'); at !== -1;) {

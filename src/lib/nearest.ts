@@ -1,4 +1,4 @@
-/** Edits (insert, delete, replace) from one name to the other. */
+/** Counts the edits (insert, delete, replace) from one name to the other. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i += 1) {
@@ -12,7 +12,7 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** The candidate that takes the fewest edits, where it takes no more than `most` allows it; of equals the first. */
+/** Returns the candidate that takes the fewest edits, if no more than `most` allows for it; of equals the first. */
 export function nearest(
   name: string,
   candidates: readonly string[],

@@ -13,13 +13,13 @@ import { bareHost } from './host-name.ts';
  * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
  */
 export interface Connection {
-  /** Without the parameters of TLS; redis:// in place of rediss://. */
+  /** Without TLS parameters; redis:// in place of rediss://. */
   readonly url: string;
   /** Options for `tls.connect`; null: no TLS. */
   readonly tls: ConnectionOptions | null;
 }
 
-/** What is wrong with a connection URL's parameters of TLS. The message holds no part of the URL but its sslmode. */
+/** An invalid TLS parameter of a connection URL. The message contains no part of the URL except its sslmode. */
 export class TlsParameterError extends Error {
   override readonly name = 'TlsParameterError';
   readonly kind = 'config';
@@ -28,9 +28,7 @@ export class TlsParameterError extends Error {
 const MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 type Mode = (typeof MODES)[number];
 
-/**
- * Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself.
- */
+/** Parameters that are read here and removed from the URL. The last three would make a driver decide by itself. */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat', 'sslnegotiation'];
 const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
@@ -40,13 +38,13 @@ const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
   ['0', 'disable'],
 ]);
 
-/** `sslrootcert=system`: the certificate authorities that Node.js trusts, NODE_EXTRA_CA_CERTS among them. */
+/** `sslrootcert=system`: the certificate authorities that Node.js trusts, including NODE_EXTRA_CA_CERTS. */
 const SYSTEM = 'system';
 
 /**
- * Reads what a postgres:// or redis:// URL asks of TLS, with the names and meanings of libpq: `sslmode` (disable,
- * require, verify-ca, verify-full), `sslrootcert`, `sslcert`, `sslkey`. Without them Postgres is spoken to in the
- * clear, rediss:// is verify-full. `readFile` reads the files that are named. Throws TlsParameterError.
+ * Reads the TLS parameters of a postgres:// or redis:// URL, with the names and meanings of libpq: `sslmode` (disable,
+ * require, verify-ca, verify-full), `sslrootcert`, `sslcert`, `sslkey`. Without them Postgres is used unencrypted, and
+ * rediss:// means verify-full. `readFile` reads the named files. Throws TlsParameterError.
  */
 export function connectionOf(
   url: string,
@@ -56,15 +54,15 @@ export function connectionOf(
   const bare = withoutTls(url);
   const parameters = new URLSearchParams(query);
   const mode = modeOf(parameters, isRedis(head), /^rediss:/i.test(head));
-  // As with libpq, a Unix socket has none.
+  // A Unix socket uses no TLS, as in libpq.
   if (mode === 'disable' || socketDirectory(url) !== null) return { url: bare, tls: null };
   const host = bareHost(URL.parse(head)?.hostname ?? '');
   return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
 }
 
 /**
- * The same for any number of connections: the drivers read these options anew for each, and so the files. Those that
- * cannot be read then, or do not belong together, count as they were. Throws TlsParameterError.
+ * Does the same for any number of connections. The drivers read these options, and so the files, anew for each. Files
+ * that cannot be read then, or that do not match, count as they were. Throws TlsParameterError.
  */
 export function rereadingConnection(url: string): Connection {
   const { url: bare, tls } = connectionOf(url);
@@ -87,7 +85,7 @@ export function rereadingConnection(url: string): Connection {
           const { tls: present } = connectionOf(url);
           context = createSecureContext({ ca: present?.ca, cert: present?.cert, key: present?.key });
         } catch {
-          // In the middle of a rotation.
+          // The files are in the middle of a rotation.
         }
         return context;
       },
@@ -95,21 +93,21 @@ export function rereadingConnection(url: string): Connection {
   };
 }
 
-/** What Postgres's drivers are given, which call TLS `ssl`. */
+/** A connection for Postgres's drivers, which call TLS `ssl`. */
 export interface PostgresConnection {
   readonly url: string;
   readonly ssl: ConnectionOptions | false;
-  /** The database's name where the URL has it percent-encoded, which postgres.js takes as it is written. */
+  /** The database's name, decoded, because postgres.js takes it as the URL has it. */
   readonly database?: string;
   /** The directory of a Unix socket, which postgres.js does not find in a URL, or an IPv6 address (`asList`). */
   readonly host?: string;
   readonly port?: number;
 }
 
-/** Of an IPv6 address postgres.js takes what is before a colon, unless it is in a list; its types know only of one. */
+/** Puts a value into a list: outside of one, postgres.js cuts an IPv6 address at a colon. Its types know no lists. */
 const asList = <T>(value: T): T => [value] as unknown as T;
 
-/** Throws TlsParameterError. */
+/** Reads a Postgres URL for the drivers. Throws TlsParameterError. */
 export function postgresConnection(url: string): PostgresConnection {
   const { url: bare, tls } = rereadingConnection(url);
   const name = databaseOf(url);
@@ -125,8 +123,8 @@ export function postgresConnection(url: string): PostgresConnection {
 }
 
 /**
- * A connection URL without the parameters of TLS; redis:// in place of rediss://, and the directory of a Unix socket in
- * the host's place (`%2Frun%2Fpostgresql`). Reads no file.
+ * Removes the TLS parameters from a connection URL, writes redis:// in place of rediss://, and puts the directory of a
+ * Unix socket into the host's place (`%2Frun%2Fpostgresql`). Reads no file.
  */
 export function withoutTls(url: string): string {
   const { head, query, fragment } = partsOf(url);
@@ -135,7 +133,7 @@ export function withoutTls(url: string): string {
     .filter((pair) => !PARAMETERS.includes(nameOf(pair)))
     .join('&');
   const bare = isRedis(head) ? head.replace(/^rediss?:/i, 'redis:') : head;
-  // What a fragment stands behind ends the host, too.
+  // The `?` before a fragment also ends the host.
   const isEnded = fragment !== '' && /^[^#]*\?/.test(url);
   return `${bare}${rest === '' && !isEnded ? '' : `?${rest}`}${fragment}`;
 }
@@ -189,11 +187,11 @@ function tlsOptions(
   return {
     ...(ca !== undefined && { ca }),
     ...(cert !== undefined && { cert, key }),
-    // No server name (SNI) for an IP address.
+    // SNI allows no IP address.
     ...(!/^[\d.]+$|:/.test(host) && { servername: host }),
     rejectUnauthorized: verified,
-    // By the host of the URL: where the driver hands over a connected socket, Node.js does not know it, and takes
-    // localhost.
+    // Checks the host of the URL: if the driver hands over a connected socket, Node.js does not know the host and
+    // assumes localhost.
     checkServerIdentity: (_, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
   };

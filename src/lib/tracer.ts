@@ -1,31 +1,29 @@
 /**
- * What a span tells: names of OpenTelemetry's conventions, or of ours (`catalog_mirror.…`). What is undefined is left
- * out.
+ * Attributes of a span, with names of OpenTelemetry's conventions or our own (`catalog_mirror.…`). Undefined ones are
+ * left out.
  */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A piece of work while it goes on. */
+/** A piece of work in progress. */
 export interface Span {
   set(attributes: Attributes): void;
-  /** It did not work; `kind` is the error's kind or code, never its message, which may hold anything. */
+  /** Marks the work as failed. `kind` is the error's kind or code, never its message, which may contain anything. */
   fail(kind: string): void;
 }
 
 export interface SpanOptions {
   /** `client`: a request to somebody else. `producer`: a message to whoever listens. */
   readonly kind?: 'client' | 'producer';
-  /** A trace of its own that began at this time (monotonic); it links to the span that it was begun within. */
+  /** Starts a trace of its own that began at this time (monotonic) and links to the surrounding span. */
   readonly traceFrom?: number;
-  /** Links to spans that were remembered by these keys. */
+  /** Links to the spans that were remembered by these keys. */
   readonly links?: readonly string[];
 }
 
-/**
- * Notes what work belongs together and how long each part takes, passed in wherever that is of interest, as clocks are.
- */
+/** Records which work belongs together and how long each part takes. Passed in where needed, like a clock. */
 export interface Tracer {
   /**
-   * Runs `work` at once, in a span within the present one. What it throws is passed on and makes the span a failed one.
+   * Runs `work` at once, in a span within the current one. An error from it is rethrown and marks the span as failed.
    */
   span<T>(
     name: string,
@@ -33,9 +31,9 @@ export interface Tracer {
     work: (span: Span) => Promise<T>,
     options?: SpanOptions,
   ): Promise<T>;
-  /** A span within the present one that is over: `from` and `to` are times of the monotonic clock. */
+  /** Adds a finished span within the current one; `from` and `to` are times of the monotonic clock. */
   past(name: string, attributes: Attributes, from: number, to: number, kind?: SpanOptions['kind']): void;
-  /** Later spans may link to the present one by these keys; of keys, the last few hundred are known. */
+  /** Lets later spans link to the current one by these keys. The last few hundred keys are known. */
   remember(keys: readonly string[]): void;
 }
 

@@ -204,8 +204,9 @@ export function chart(drawn: Chart): Html {
 }
 
 function emptyText({ gaps, range }: Chart): string {
-  const missing = gaps.reduce((n, { start, end }) => n + end - start, 0);
-  return missing >= range.columns - 1 ? 'no samples yet: one is taken each minute' : 'nothing to show';
+  return columnsIn(gaps) >= range.columns - 1
+    ? 'no samples yet: one is taken each minute'
+    : 'nothing to show';
 }
 
 const columnsIn = (spans: readonly ColumnSpan[]): number =>
@@ -213,7 +214,9 @@ const columnsIn = (spans: readonly ColumnSpan[]): number =>
 
 function inWords({ lines, marks, gaps, range, unit }: Chart): string {
   const minutes = (spans: readonly ColumnSpan[]) => (columnsIn(spans) * range.stepMs) / 60_000;
-  const shown = lines.flatMap(({ name, values }) => {
+  const shown = lines.flatMap(({ name, values }, i) => {
+    // A line and the area below it are one.
+    if (lines.findIndex((line) => line.name === name) < i) return [];
     const numbers = values.filter(isKnown);
     const last = numbers.at(-1);
     if (last === undefined) return [];

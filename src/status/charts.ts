@@ -140,8 +140,8 @@ export const freshChart = (course: Course): Html =>
         { name: 'live', look: 'second', values: lowest((s) => share(s.live)) },
       ];
       const least = Math.min(100, ...lines.flatMap(({ values }) => values.filter((value) => value !== null)));
-      const isKnown = lines.some(({ values }) => values.some((value) => value !== null));
-      const objective = isKnown ? columns.map(() => FRESH_OBJECTIVE) : [];
+      const hasShares = lines.some(({ values }) => values.some((value) => value !== null));
+      const objective = hasShares ? columns.map(() => FRESH_OBJECTIVE) : [];
       return {
         lines: [...lines, { name: 'objective', look: 'target', values: objective }],
         marks: [incidents(columns)],

@@ -131,10 +131,7 @@ function rowLine(
 ): string {
   const cells = Math.min(WIDEST_BAR, (terminal.width ?? 100) - BESIDE_BAR);
   const indent = ' '.repeat(cells < NARROWEST_BAR ? 2 : LABEL);
-  const drawn =
-    cells < NARROWEST_BAR
-      ? ''
-      : `${paint(tint, bar(part, whole, cells, terminal.ascii))}${' '.repeat(cells - bar(part, whole, cells, terminal.ascii).length)}`;
+  const drawn = cells < NARROWEST_BAR ? '' : paint(tint, bar(part, whole, cells, terminal.ascii, ' '));
   const said = ` ${number.padStart(10)} ${note}`.trimEnd();
   const line = `${indent}${harmless(name).padEnd(10)} ${drawn}${said}`;
   return drawn === '' && terminal.width !== null ? line.slice(0, terminal.width) : line;

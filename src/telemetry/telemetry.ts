@@ -16,8 +16,8 @@ import { createLogThrottle } from './log/throttle.ts';
 import type { Metrics } from './metrics/metrics.ts';
 
 /*
- * Where log lines and counters come from: the ends of tasks and jobs, the events inside them, and the requests to the
- * partner. Nothing in sync, queues or store logs or counts by itself.
+ * Where log lines and counters come from: the ends of tasks and jobs, events within them, and requests to the partner.
+ * Nothing in sync, queues or store logs or counts by itself.
  */
 
 export interface Telemetry {
@@ -28,7 +28,7 @@ export interface Telemetry {
   readonly onLocks: (holders: readonly LockHolder[]) => void;
   readonly onSlow: (statements: readonly StatementAtWork[]) => void;
   readonly onClock: (event: ClockEvent) => void;
-  /** The queues have brought a job; some are run without them. */
+  /** The queues have delivered a job; some jobs run without them. */
   readonly onTaken: () => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
@@ -40,12 +40,12 @@ export interface TelemetryOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** What is left to fetch; asked for a line of progress. */
+  /** Reads what is left to fetch, for a line of progress. */
   readonly backlog: () => Promise<BacklogCounts>;
   readonly queuesInPostgres: boolean;
 }
 
-/** Turns all that the daemon does into log lines and metrics. */
+/** Turns everything the daemon does into log lines and metrics. */
 export function createTelemetry({
   log,
   metrics,

@@ -126,6 +126,17 @@ describe('a chart', () => {
     expect(text).toContain('role="img" aria-labelledby="x-t x-d"');
   });
 
+  test('describes a line and the area below it once', () => {
+    const values = [3, 8, 5];
+    const text = drawn({
+      lines: [
+        { name: 'due', look: 'area', values },
+        { name: 'due', look: 'first', values },
+      ],
+    });
+    expect(text.match(/due: 5 at last/g)).toHaveLength(1);
+  });
+
   test('without a sample says so, and draws no line', () => {
     const text = requestsChart(courseOf([], NOW)).text;
     expect(text.match(/no samples yet: one is taken each minute/g)).toHaveLength(2);

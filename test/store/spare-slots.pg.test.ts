@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import type { ErrorCause, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
@@ -23,7 +23,7 @@ import {
 const store = useStore();
 
 const MINUTE = 60_000;
-const error = (because: string): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
+const error = (because: ErrorCause): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
 const deferred: SkuResult = { sku: 'A', kind: 'deferred', waitMs: 5 * MINUTE };
 
 async function pricedAnHourAgo(): Promise<void> {
@@ -51,7 +51,7 @@ async function trustOfA() {
 }
 
 describe('an unreadable answer, which is not the price of before,', () => {
-  test.each(['unreadable', 'contradictory'])('makes its SKU due: %s', async (because) => {
+  test.each(['unreadable', 'contradictory'] as const)('makes its SKU due: %s', async (because) => {
     await pricedAnHourAgo();
     expect(await trustOfA()).toMatchObject({ doubt: null, actionable: true });
     await inSpareSlot(error(because));
@@ -90,7 +90,7 @@ test('a deferral in a spare slot is followed by a request after its wait, not by
   expect(row?.heldFor).toBeCloseTo((5 * MINUTE) / HOUR, 2);
 });
 
-test.each(['reported', 'omitted'])(
+test.each(['reported', 'omitted'] as const)(
   'an error without information leaves the SKU to spare slots: %s',
   async (because) => {
     await pricedAnHourAgo();

@@ -154,6 +154,16 @@ test('a file that a cache has from before its snapshot is read again, and taken 
   });
 });
 
+test('that the partner has refused to be asked is no try of a file', async () => {
+  const kept = () => sync(gzipSync(fileOf(BATCH)), BATCH, null, { age: '9000', builtMsAgo: HOUR });
+  await noteManifestRefused(store.sql, 'kept-file');
+  await failedBefore(3);
+  await store.sql`insert into catalog_internal.refused_tasks (task, refusals) values ('manifest', 1)`;
+  expect(await kept()).toMatchObject({ kind: 'failed', because: 'kept-file' });
+  await failedBefore(4);
+  expect(await kept()).toMatchObject({ kind: 'done' });
+});
+
 test('how long a cache has kept a file is told by the clock of Postgres', async () => {
   const behind: Clock = { ...systemClock, now: () => Date.now() - 8 * HOUR };
   await failedBefore(3);

@@ -1,6 +1,6 @@
 import { isPrivilegeLacking, sqlState } from '../../store/connection/sql-errors.ts';
 
-/** What is read; or `otherwise` where this role lacks a privilege for that, which the line about rights names. */
+/** Returns what is read, or `otherwise` if this role lacks a privilege for it, which the line about rights names. */
 export async function ifAllowed<T, Otherwise>(
   reading: Promise<T>,
   otherwise: Otherwise,

@@ -1,4 +1,4 @@
-/** What one check found. `remedy` says what to do about it. */
+/** The result of one check. `remedy` says what to do about it. */
 export interface CheckResult {
   readonly check: string;
   readonly level: 'OK' | 'WARN' | 'FAIL';
@@ -19,13 +19,13 @@ export const fail = (check: string, text: string, remedy: string): CheckResult =
   text,
   remedy,
 });
-/** A check that cannot be made because of what another one has found. */
+/** A check that cannot be made because of what another one found. */
 export const skipped = (check: string, because: string): CheckResult =>
   warn(check, `skipped: ${because}`, 'fix that first, then run doctor again');
 
 const TOLERATED_MS = 60_000;
 
-/** This host's clock against another one that is `aheadMs` ahead of it (behind, where negative). */
+/** Judges this host's clock against another one that is `aheadMs` ahead of it (behind if negative). */
 export function judgeSkew(check: string, whose: string, aheadMs: number): CheckResult {
   const off = Math.abs(aheadMs);
   if (off < 1500) return ok(check, `agrees with ${whose}`);

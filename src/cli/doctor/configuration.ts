@@ -8,7 +8,7 @@ import type { Scope } from '../../store/sellers/scope.ts';
 import { addressOf, compareAccount, type KnownAccount } from '../../store/setup/account.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';
 
-/** Signs of a credential damaged on its way. What no credential can hold has ended the start already, by name. */
+/** Finds signs of a credential damaged on its way. Values that no credential can have were refused at the start. */
 export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResult[] {
   const [apiKey, secret] = [partner.apiKey.read(), partner.secret.read()];
   return Object.entries({ PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret }).flatMap(([name, value]) => {
@@ -29,7 +29,7 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResu
 
 const isSecret = (variable: string) => VARIABLES.some(({ name, secret }) => secret && name === variable);
 
-/** What is valid in the environment but looks like a mistake, or is read otherwise by who starts the daemon. */
+/** Judges settings that are valid but look like a mistake, or that whatever starts the daemon reads differently. */
 export function judgeEnvironment(
   warnings: readonly string[],
   env: Environment,
@@ -50,9 +50,7 @@ export function judgeEnvironment(
   ];
 }
 
-/**
- * Whether this environment is that of the daemons. `others`: settings that the one that was started last has otherwise.
- */
+/** Judges whether the daemons have this environment. `others`: settings in which the daemon started last differs. */
 export function judgeSettings(others: readonly string[], daemons: number | null): CheckResult[] {
   if (daemons === 0 || others.length === 0) return [];
   return [
@@ -64,12 +62,10 @@ export function judgeSettings(others: readonly string[], daemons: number | null)
   ];
 }
 
-/** Requests that the partner documents for an account, a minute (partner rule 8.rate). */
+/** The partner's documented rate limit of an account, in requests per minute (partner rule 8.rate). */
 const DOCUMENTED_PER_MINUTE = 200;
 
-/**
- * What the request share comes to. `others`: requests of the account's other users in the last window; null: not known.
- */
+/** Judges the request share. `others`: requests of the account's other users in the last window; null: not known. */
 export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number | null): CheckResult[] {
   const { limit, windowMs, share, floor } = rate;
   const limits = paceLimits({ rate });
@@ -109,10 +105,10 @@ export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number 
 }
 
 const ADOPT = 'run `catalog-mirror migrate --adopt-account`';
-/** For a week after PARTNER_API_KEY was replaced, doctor mentions it. */
+/** How long doctor mentions that PARTNER_API_KEY was replaced: a week. */
 const NEWS_MS = 7 * 86_400_000;
 
-/** Whether the database mirrors the account of this configuration. Pure; `now` in epoch milliseconds. */
+/** Judges whether the database mirrors the account of this configuration. Pure; `now` in epoch milliseconds. */
 export function judgeAccount(
   { partner }: Pick<Config, 'partner'>,
   known: KnownAccount,
@@ -145,7 +141,7 @@ export function judgeAccount(
   }
 }
 
-/** Judges MIRROR_SCOPE by the rules there are. Pure. */
+/** Judges MIRROR_SCOPE by the existing rules. Pure. */
 export function judgeScope({ catalog }: Pick<Config, 'catalog'>, stored: Scope): CheckResult[] {
   const scoped = catalog.scope === 'scope';
   const nothing = whyNothing({ ...stored, scoped }, null);

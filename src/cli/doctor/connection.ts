@@ -15,7 +15,7 @@ import { fail, type CheckResult, ok, warn } from './check.ts';
 const RENEW_WITHIN_MS = 14 * DAY_MS;
 const CONNECT_MS = 10_000;
 
-/** How a certificate's end is judged; `validTo` and `now` in epoch milliseconds. */
+/** Judges when a certificate expires; `validTo` and `now` in epoch milliseconds. */
 export function judgeCertificate(validTo: number, now: number): CheckResult {
   const until = new Date(validTo).toISOString().slice(0, 10);
   const days = Math.floor((validTo - now) / DAY_MS);
@@ -29,8 +29,8 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
 }
 
 /**
- * Whether the partner's host is there and, by https, whether its certificate is trusted; through the proxy, where
- * there is one. Sends no request.
+ * Checks whether the partner's host can be reached and, for https, whether its certificate is trusted; through the
+ * proxy, if there is one. Sends no request.
  */
 export async function checkPartnerReachable(
   { baseUrl, proxy }: Pick<Config['partner'], 'baseUrl' | 'proxy'>,
@@ -68,7 +68,7 @@ function unusable(error: unknown, shown: string): CheckResult {
 
 const REACHED = 'check PARTNER_BASE_URL, DNS, firewall and proxy';
 
-/** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
+/** Returns when the certificate expires (epoch ms), or null for http. Rejects if there is no connection or no trust. */
 async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> {
   const isHttps = url.protocol === 'https:';
   const host = bareHost(url.hostname);
@@ -103,7 +103,7 @@ async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> 
   }
 }
 
-/** What a connection URL means for those on the way: null where there is nothing to say. `check` names the line. */
+/** Judges what a connection URL reveals to those on the way; null: nothing to say. `check` names the line. */
 export function judgeEncryption(check: string, variable: string, text: string): CheckResult | null {
   const url = URL.parse(partsOf(text).head);
   if (url === null || url.hostname === '' || socketDirectory(text) !== null || isLoopbackUrl(url))

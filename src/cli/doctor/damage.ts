@@ -3,21 +3,21 @@ import { OWN_TABLES, OWN_VIEWS } from '../../store/setup/privileges.ts';
 import { hiddenText, noForceOf, readHiddenRows } from '../../store/setup/row-security.ts';
 import { type CheckResult, fail, warn } from './check.ts';
 
-/** What somebody has switched or taken away of the mirror's own: statements succeed, and do or see less. */
+/** What somebody has switched off or removed of the mirror's own objects: statements succeed, but do or see less. */
 export interface Damage {
-  /** Tables of which the mirror's role sees and writes only what a policy lets it. */
+  /** Tables of which the mirror's role sees and writes only what a policy permits. */
   readonly hidden: readonly string[];
-  /** Tables of which nobody but their owner sees a row: row-level security without a policy. */
+  /** Tables whose rows only their owner sees: row-level security without a policy. */
   readonly closed: readonly string[];
   /** Triggers of the mirror that do not run. */
   readonly disabled: readonly OnTable[];
-  /** Views of the mirror that are gone. */
+  /** Views of the mirror that no longer exist. */
   readonly gone: readonly string[];
-  /** Triggers of others that run before a row of the mirror is written, and return NULL: the row is left out. */
+  /** Triggers of others that run before a row of the mirror is written, and can return NULL, which omits the row. */
   readonly dropping: readonly (OnTable & { readonly source: string })[];
 }
 
-/** A trigger and its table, quoted where SQL needs it. */
+/** A trigger and its table, quoted if SQL needs it. */
 interface OnTable {
   readonly name: string;
   readonly table: string;
@@ -67,16 +67,16 @@ export async function readDamage(sql: Sql): Promise<Damage> {
 const named = (triggers: readonly OnTable[]): string =>
   triggers.map(({ name, table }) => `${name} on ${table}`).join(', ');
 
-/** SQL that lets a trigger run as the mirror has made it. */
+/** Returns the SQL that lets a trigger run as the mirror created it. */
 const enablingOf = ({ name, table }: OnTable): string => `ALTER TABLE ${table} ENABLE ALWAYS TRIGGER ${name}`;
 
-/** Whether a trigger's function returns nothing but NULL, by its source. */
+/** Returns whether a trigger's function returns nothing but NULL, judging by its source. */
 function dropsAll({ source }: { readonly source: string }): boolean {
   const returned = source.matchAll(/\breturn\s+(\w+)/gi);
   return [...returned].every(([, what]) => what?.toLowerCase() === 'null');
 }
 
-/** Postgres reports no error of such rows. Which ones a function leaves out that returns others, its source says. */
+/** Reports triggers that omit rows without an error. If one also returns other values, its source shows which rows. */
 function droppingLines(dropping: Damage['dropping']): CheckResult[] {
   const all = dropping.filter(dropsAll);
   const some = dropping.filter((trigger) => !dropsAll(trigger));
@@ -97,7 +97,7 @@ function droppingLines(dropping: Damage['dropping']): CheckResult[] {
   ];
 }
 
-/** The lines of doctor about it; none where nothing is. Pure. */
+/** Returns doctor's lines about damage; none if there is none. Pure. */
 export function damageLines({ hidden, closed, disabled, gone, dropping }: Damage): CheckResult[] {
   return [
     ...droppingLines(dropping),

@@ -31,7 +31,7 @@ export interface PartnerReport {
   readonly unknown: readonly string[];
 }
 
-/** From the mirror's database: the stored delta token, SKUs to sample, and what is known of undocumented names. */
+/** What the mirror's database knows: the stored delta token, SKUs to sample, and undocumented names. */
 export interface OwnMirror {
   readonly token: string | null;
   readonly known: KnownNames;
@@ -48,10 +48,7 @@ export interface AskOptions {
 
 const FILE_LINES = 400;
 
-/**
- * Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the
- * ledger.
- */
+/** Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit. */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
   const { config, now } = options;
   const { partner } = config;
@@ -128,7 +125,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
   };
 }
 
-/** Checks for errors that no evidence covers. */
+/** Returns findings about errors that no evidence covers. */
 function otherError(error: PartnerError): CheckResult[] {
   if (error.kind === 'bad-request' || error.kind === 'snapshot-expired' || error.kind === 'delta-too-large')
     return [];
@@ -173,7 +170,7 @@ function noted(
   }
 }
 
-/** SKUs from the beginning of the first file that reads, else from the mirror. No request with the api_key. */
+/** Takes SKUs from the beginning of the first readable file, else the mirror. Sends no request with the api_key. */
 async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<SkuSample> {
   const configured = config.partner.fields.manifestUrl;
   const urls = (evidence.manifest?.candidates.url ?? []).toSorted(
@@ -232,7 +229,7 @@ function letThrough(answers: readonly RawAnswer[]): CheckResult[] {
 function skew(answers: readonly RawAnswer[]): CheckResult[] {
   const dated = answers.find(({ date }) => date !== null);
   if (dated?.date === undefined || dated.date === null) return [];
-  // The header counts whole seconds: its middle, against the middle of the request.
+  // The header counts whole seconds, so its middle is compared with the middle of the request.
   const theirs = dated.date.getTime() + 500;
   return [judgeSkew('clock', "the partner's Date header", theirs - (dated.sentAt + dated.receivedAt) / 2)];
 }
@@ -265,7 +262,7 @@ function catalog({ manifest }: Evidence, config: Config, now: number): CheckResu
 const at = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 const seconds = (ms: number): string => formatAge(Math.ceil(ms / 1000));
 
-/** What to do about a refusal, by what is suspected of it. */
+/** Returns what to do about a refusal, by its suspected cause. */
 function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
   const again = backoffLeftMs > 0 ? `run doctor again after ${at(now + backoffLeftMs)}` : 'run doctor again';
   switch (suspected) {
@@ -279,8 +276,8 @@ function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
 }
 
 /**
- * The line for a request of this run that was refused: what the partner said, how long requests pause, what to do.
- * `now` in epoch milliseconds.
+ * Returns the line for a refused request of this run: what the partner said, how long requests pause, what to do. `now`
+ * in epoch milliseconds.
  */
 function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
@@ -292,9 +289,7 @@ function refusal(error: PartnerError, refused: Refused | null, now: number): Che
   return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
 }
 
-/**
- * The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait.
- */
+/** Returns the line for a request that may not be sent for another `forMs`; `because` is the pacer's reason to wait. */
 function putOff(because: PutOff, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'paused')
     return warn(

@@ -8,11 +8,11 @@ import type { Permit } from '../../partner/client.ts';
 import type { RequestOutcome } from '../../partner/errors.ts';
 import type { Sql } from '../../store/connection/db.ts';
 
-/** A refusal that the request ledger shows, and its back-off. */
+/** A refusal recorded in the request ledger, and its back-off. */
 export interface Refused {
   readonly suspected: Suspicion;
   readonly explained: string;
-  /** Milliseconds until requests resume; 0: the back-off is over, the next request is half-open. */
+  /** Milliseconds until requests resume; 0: the back-off is over, and the next request is half-open. */
   readonly backoffLeftMs: number;
 }
 
@@ -27,7 +27,7 @@ export interface PermitSource {
 
 const PATIENCE_MS = 20_000;
 
-/** Permits by the ledger in Postgres, which the daemons share. */
+/** Gives permits by the ledger in Postgres, which the daemons share. */
 export function ledgerPermits(sql: Sql, clock: Clock, limits: PaceLimits): PermitSource {
   const pacer = createPacer(sql, clock, limits);
   return {
@@ -36,7 +36,7 @@ export function ledgerPermits(sql: Sql, clock: Clock, limits: PaceLimits): Permi
   };
 }
 
-/** What the ledger says of refusals; null while requests are let through. Pure. */
+/** Returns the refusal in the ledger; null while requests are let through. Pure. */
 function refusedBy(limits: PaceLimits, { state, now }: Pick<PaceView, 'state' | 'now'>): Refused | null {
   const refusal = state === null ? null : refusalOf(limits, state);
   if (state === null || refusal === null) return null;
@@ -48,8 +48,8 @@ function refusedBy(limits: PaceLimits, { state, now }: Pick<PaceView, 'state' | 
 }
 
 /**
- * Permits by the same rules with a ledger of this process only: for a database that has none yet, so that no request
- * can have been logged.
+ * Gives permits by the same rules, with a ledger of this process only. For a database that has none yet, so that no
+ * request can have been logged.
  */
 export function localPermits(clock: Clock, limits: PaceLimits): PermitSource {
   let state: PaceState = initialPace(limits, clock.now());

@@ -32,22 +32,22 @@ import { NOTHING_KNOWN } from './discovery/plan.ts';
 import type { OwnMirror } from './partner.ts';
 
 /**
- * What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this
+ * Facts about the server and the role's rights, as read by `readPostgresFacts`. Counts of connections include this
  * command's own.
  */
 export interface PostgresFacts {
   readonly versionNumber: number;
   readonly version: string;
   readonly encoding: string;
-  /** The role that acts, and the one that logs in. */
+  /** The role that acts, and the role that logs in. */
   readonly role: string;
   readonly login: string;
   readonly database: string;
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
-  /** What this session has that from, as pg_settings calls it. */
+  /** Where this session has that from, as pg_settings calls it. */
   readonly readOnlyBy: string;
-  /** What Postgres said of a write that was tried and taken back, and what that is; null: it went well. */
+  /** What Postgres said about a trial write that was rolled back, and what that means; null: it succeeded. */
   readonly writeProblem: {
     readonly said: string;
     readonly kind: StoreFailure | Objection | null;
@@ -58,24 +58,24 @@ export interface PostgresFacts {
   readonly mayCreateRoles: boolean;
   readonly hasReader: boolean;
   readonly hasWatcher: boolean;
-  /** Whether these two have all the rights that they are meant to have; null where that is not known. */
+  /** Whether these two have all their intended rights; null if that is not known. */
   readonly rightsWhole: boolean | null;
-  /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
+  /** Whether the mirror's tables exist, and whether this role owns them or is a member of their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
-  /** Privileges that this role lacks on the mirror's tables, and what of the mirror is another role's. */
+  /** Privileges that this role lacks on the mirror's tables, and objects of the mirror that another role owns. */
   readonly lacking: readonly Lacking[];
   readonly misowned: OwnRights['misowned'];
-  /** To whom they are to be given. */
+  /** The role to which they are to be given. */
   readonly acting: string;
-  /** The same on the tables of queues in Postgres. */
+  /** The privileges that it lacks on the tables of queues in Postgres. */
   readonly queueLacking: readonly Lacking[];
-  /** Whether these tables are there, as this version wants them; null where this role may not read that. */
+  /** Whether these tables exist in this version's form; null if this role may not read that. */
   readonly queueTablesCurrent: boolean | null;
-  /** Schemas and roles with the mirror's names that stand in its way, and the roles of these names as they are. */
+  /** Schemas and roles with the mirror's names that are in its way, and the roles of these names as they are. */
   readonly occupied: readonly Occupied[];
   readonly roles: readonly FoundRole[];
-  /** Where others than the mirror's role, its owners and superusers may create, and who: 'PUBLIC', or roles. */
+  /** Where roles other than the mirror's, its owners and superusers may create, and which: 'PUBLIC', or roles. */
   readonly creators: readonly {
     readonly place: string;
     readonly ours: boolean;
@@ -83,30 +83,30 @@ export interface PostgresFacts {
   }[];
   readonly pending: number;
   readonly unknown: number;
-  /** The limit of connections that is nearest, and how many others than catalog-mirror hold of those it counts. */
+  /** The tightest limit of connections, and how many of those it counts are not catalog-mirror's. */
   readonly connectionsMost: number;
   readonly connectionsOthers: number;
-  /** Most connections that the role that logs in and the database allow; null: as many as the server has. */
+  /** Most connections that the database and the role that logs in allow; null: as many as the server has. */
   readonly connectionLimit: number | null;
-  /** Locks that all sessions have room for together, and the chunks of the price history. */
+  /** How many locks all sessions together have room for, and how many chunks the price history has. */
   readonly locksMost: number;
   readonly historyChunks: number;
-  /** Null: this role may not read it. */
+  /** Null if this role may not read it. */
   readonly daemons: number | null;
-  /** What becomes of sessions on the way to the server. */
+  /** What happens to sessions on the way to the server. */
   readonly pooling: Pooling;
   readonly aheadMs: number;
   readonly snapshotHolder: SnapshotHolder | null;
-  /** Who has tables of the mirror locked, be it that nobody waits for them at this moment. */
+  /** Who has locked tables of the mirror, even if nobody waits for them at this moment. */
   readonly lockHolders: readonly LockHolder[];
-  /** Triggers and foreign keys of others on the mirror's tables. */
+  /** Others' triggers and foreign keys on the mirror's tables. */
   readonly neighbours: readonly Neighbour[];
-  /** Event triggers of the database that run when tables are made. */
+  /** Event triggers of the database that run when tables are created. */
   readonly eventTriggers: readonly string[];
-  /** Tables of the mirror whose rows publications keep from being changed. */
+  /** Tables of the mirror whose rows cannot be changed because of publications. */
   readonly unchangeable: readonly Unchangeable[];
   readonly damage: Damage;
-  /** Whether the sessions of other roles are shown to this one. */
+  /** Whether this role can see the sessions of other roles. */
   readonly seesSessions: boolean;
 }
 
@@ -141,10 +141,10 @@ type ServerRow = Omit<
   readonly at: number;
 };
 
-/** Of schemas that this role may not use, or not see whose they are, nothing else is known. */
+/** Stands for schemas that this role may not use, or whose owner it may not see: nothing else is known of them. */
 const NOT_LOOKED_INTO = { occupied: [], ledger: 'ours', queueTables: null } as const;
 
-/** Whether this role lacks what it has to have to read anything of the mirror. Pure. */
+/** Returns whether this role lacks the privileges needed to read anything of the mirror. Pure. */
 export const isClosed = (lacking: readonly Lacking[]): boolean =>
   lacking.some(
     ({ kind, name, privileges }) =>
@@ -153,7 +153,7 @@ export const isClosed = (lacking: readonly Lacking[]): boolean =>
   );
 
 /**
- * Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch
+ * Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now` is this host's clock, in epoch
  * milliseconds.
  */
 export async function readPostgresFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
@@ -188,7 +188,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
   const lacks = row.migrated ? own.lacking : [];
   const closed = isClosed(lacks);
   const { occupied, ledger, queueTables } = closed ? NOT_LOOKED_INTO : await readOccupied(sql);
-  // Another application's table of that name says nothing of the mirror.
+  // Another application's table of that name says nothing about the mirror.
   const isOurs = ledger === 'ours' || (ledger === 'none' && occupied.length === 0);
   const migrated = row.migrated && isOurs;
   const owned = owns && isOurs && !closed;
@@ -213,7 +213,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     daemons: migrated && owned ? await ifAllowed(countDaemons(sql), null) : closed ? null : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
-    lockHolders: await readLockHolders(sql, 'all'),
+    lockHolders: await ifAllowed(readLockHolders(sql, 'all'), []),
     lacking: migrated ? lacks : [],
     misowned: migrated ? own.misowned : [],
     acting: own.acting,
@@ -226,8 +226,8 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
 }
 
 /**
- * Of the limits of server, role and database the one that leaves fewest, and who else counts against it. Of the
- * sessions of other roles Postgres may show no more than role and database, so that some may be workers of its own.
+ * Returns the tightest limit of server, role and database, and how many others count against it. Postgres may show only
+ * role and database of other roles' sessions, so some may be its own workers.
  */
 export async function readConnections(
   sql: Sql,
@@ -260,7 +260,7 @@ async function queueTablesCurrent(sql: Sql): Promise<boolean | null> {
   return rows === null ? null : (rows[0].version ?? 0) >= QUEUE_TABLES.version;
 }
 
-/** Who else may create where names are looked for: in the mirror's schemas, in `public`, and schemas themselves. */
+/** Finds who else may create where names are looked up: in the mirror's schemas, in `public`, and schemas as such. */
 async function creators(sql: Sql): Promise<PostgresFacts['creators']> {
   return await sql<PostgresFacts['creators'][number][]>`
     with places as (
@@ -277,12 +277,12 @@ async function creators(sql: Sql): Promise<PostgresFacts['creators']> {
     group by place, ours order by place`;
 }
 
-/** A write that is taken back: what a full disk says shows here. */
+/** Tries a write and rolls it back, which reveals errors such as a full disk. */
 async function writeProblem(sql: Sql): Promise<PostgresFacts['writeProblem']> {
   const undone = new Error('taken back');
   try {
     await sql.begin(async (tx) => {
-      // In two statements: an event trigger may refuse CREATE TABLE, and let CREATE TABLE AS pass.
+      // In two statements, because an event trigger may refuse CREATE TABLE but allow CREATE TABLE AS.
       await tx`create temporary table doctor_writes (text text) on commit drop`;
       await tx`insert into doctor_writes select repeat('x', 100) from generate_series(1, 1000)`;
       throw undone;
@@ -298,8 +298,8 @@ async function writeProblem(sql: Sql): Promise<PostgresFacts['writeProblem']> {
 const SAMPLE = 60;
 
 /**
- * What the mirror knows already: its token, some SKUs where no manifest can be read, and what it reads undocumented
- * names by. Null: there is no mirror yet.
+ * Reads what the mirror already knows: its token, some SKUs in case no manifest can be read, and how it reads
+ * undocumented names. `sql` is null if there is no mirror yet.
  */
 export async function readOwnMirror(sql: Sql | null, priceFields: readonly string[]): Promise<OwnMirror> {
   if (sql === null) return { token: null, skus: { snapshot: [], live: [] }, known: NOTHING_KNOWN };

@@ -20,7 +20,7 @@ export interface PostgresSettings {
   readonly poolMax: number;
 }
 
-/** The lines of doctor about the database, from facts read before. Pure. */
+/** Returns doctor's lines about the database, from facts read before. Pure. */
 export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings): CheckResult[] {
   const tls = settings.url === null ? null : judgeEncryption('postgres tls', 'DATABASE_URL', settings.url);
   return [
@@ -52,7 +52,7 @@ function daemonsLine({ daemons }: PostgresFacts): CheckResult {
 /** A chunk of the history is a table with three indexes. */
 const LOCKS_OF_CHUNK = 4;
 
-/** Where sessions together need more locks than there is room for, Postgres refuses statements (53200). */
+/** If all sessions together need more locks than there is room for, Postgres refuses statements (53200). */
 function locksLines(
   { locksMost, historyChunks }: PostgresFacts,
   { poolMax }: PostgresSettings,
@@ -69,11 +69,11 @@ function locksLines(
   ];
 }
 
-/** Whatever else is well, the mirror does nothing with such a table before they are done. */
+/** Reports locks: whatever else is in order, the mirror does nothing with such a table until they are released. */
 const holderLines = ({ lockHolders }: PostgresFacts): CheckResult[] =>
   lockHolders.map((holder) => warn('locks', holderText(holder), holderRemedy(holder)));
 
-/** What is updated while a snapshot is held stays, and every statement that passes over it reads it again. */
+/** While a snapshot is held, old row versions stay, and every statement that passes over them reads them again. */
 function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): CheckResult {
   if (snapshotHolder === null)
     return ok(
@@ -89,7 +89,7 @@ function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): C
   );
 }
 
-/** Postgres runs them within the mirror's statements, which take as long as they do. */
+/** Postgres runs others' triggers and foreign keys within the mirror's statements, which take longer for it. */
 function neighbourLines({ neighbours }: PostgresFacts): CheckResult[] {
   const named = (of: (neighbour: Neighbour) => boolean) =>
     neighbours.filter(of).map(neighbourText).join('; ');
@@ -126,7 +126,7 @@ function versionLine({ version, versionNumber }: PostgresFacts, { url }: Postgre
     : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }
 
-/** Postgres refuses UPDATE and DELETE of them, whatever the publication is for. */
+/** Postgres refuses UPDATE and DELETE on such tables, whatever the publication is for. */
 function unchangeableLines({ unchangeable }: PostgresFacts): CheckResult[] {
   if (unchangeable.length === 0) return [];
   const named = unchangeable.map(
@@ -147,7 +147,7 @@ const changeableBy = ({ table, isUnidentified, publications }: Unchangeable): st
     : `of ${table}, publish (${publications.join(', ')}) all columns of its primary key, and filter rows by no others; ` +
       `to filter by others, ALTER TABLE ${table} REPLICA IDENTITY FULL and publish all columns`;
 
-/** The write that is tried makes a table, and so runs event triggers, which may fail in every way. */
+/** The trial write creates a table, and so runs event triggers, which may fail in any way. */
 function writeRemedy(
   { kind, remedy }: NonNullable<PostgresFacts['writeProblem']>,
   eventTriggers: readonly string[],
@@ -159,7 +159,7 @@ function writeRemedy(
   return `check the server's disk and log${named === '' ? '' : `, and the event triggers ${named}`}`;
 }
 
-/** SQL that ends it where it is set, which is where this session has it from. */
+/** Returns the SQL that ends read-only mode in the place where this session has it from. */
 function readOnlyRemedy({ readOnlyBy, login, database }: PostgresFacts): string {
   const [role, at] = [escapeIdentifier(login), escapeIdentifier(database)];
   const reset = 'RESET default_transaction_read_only';
@@ -215,7 +215,7 @@ function connectionsLine(
   { connectionsMost, connectionsOthers, connectionLimit }: PostgresFacts,
   { queues, poolMax }: PostgresSettings,
 ): CheckResult {
-  // A start is refused then, whoever else is connected.
+  // A start is refused in this case, whoever else is connected.
   const isLimited = connectionLimit !== null && connectionLimit < poolMax;
   const free = connectionsMost - connectionsOthers;
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${poolMax}`;

@@ -8,30 +8,28 @@ import {
   type TransportOptions,
 } from '../../partner/transport.ts';
 
-/** One answer as it came, for finding out how the partner spells what it does not document. */
+/** One answer as it came, to find out how the partner spells what it does not document. */
 export interface RawAnswer {
   readonly route: Route;
   /** Null: a 200 whose body is JSON. */
   readonly error: PartnerError | null;
-  /**
-   * The body, of a refusal too; undefined where none could be read. It may hold anything, a presigned URL above all.
-   */
+  /** The body, also of a refusal; undefined if none could be read. It may contain anything, such as a presigned URL. */
   readonly body: unknown;
   readonly date: Date | null;
   readonly sentAt: number;
   readonly receivedAt: number;
 }
 
-/** Questions to the partner whose answers are not interpreted. Each needs a permit, and settles it; none throws. */
+/** Requests to the partner whose answers are not interpreted. Each needs a permit, and settles it; none throws. */
 export interface RawClient {
   manifest(permit: Permit): Promise<RawAnswer>;
   delta(permit: Permit, since: string): Promise<RawAnswer>;
-  /** `body`: lists of SKUs by the names under which they are sent. */
+  /** `body`: lists of SKUs, by the names under which they are sent. */
   bulk(permit: Permit, body: ReadonlyMap<string, readonly string[]>): Promise<RawAnswer>;
   close(): Promise<void>;
 }
 
-/** Opens the connection for such questions; `now` is this host's clock, in epoch milliseconds. */
+/** Opens the connection for such requests; `now` is this host's clock, in epoch milliseconds. */
 export function createRawClient(options: TransportOptions, now: () => number): RawClient {
   const transport = createTransport(options);
 

@@ -7,17 +7,17 @@ import { createQueueBackend, openRedis, redisCode } from '../../queues/backend.t
 import { fail, type CheckResult, ok, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 
-/** BullMQ works from 5.0 on, and advises 6.2 (docs.bullmq.io). */
+/** BullMQ works with Redis 5.0 and newer, and recommends 6.2 (docs.bullmq.io). */
 const MIN_MAJOR = 5;
 const ADVISED = [6, 2] as const;
 const CONNECT_MS = 10_000;
-/** A job takes milliseconds more than it is delayed. */
+/** A job takes only milliseconds more than its delay. */
 const JOB_WITHIN_MS = 5000;
-/** Longer than the worker takes to wait for it: schedules are of jobs that are waited for. */
+/** Longer than the worker takes to begin waiting, because jobs of schedules come to workers that wait for them. */
 const JOB_DELAY_MS = 500;
 const CLOSE_WITHIN_MS = 1000;
 
-/** What INFO of a Redis says of its fitness for queues. `prefix`: QUEUE_PREFIX. */
+/** Judges from INFO whether a Redis is fit for queues. `prefix`: QUEUE_PREFIX. */
 export function judgeRedis(info: string, prefix: string): CheckResult[] {
   const value = (key: string) => new RegExp(`^${key}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
   const findings = [versionOf(value('redis_version'), prefix)];
@@ -72,7 +72,7 @@ function persistence(value: (key: string) => string): CheckResult {
   );
 }
 
-/** What INFO says, or that an ACL denies it, which is no matter to the queues. */
+/** Judges INFO, or reports that an ACL denies it, which does not matter to the queues. */
 async function examine(redis: Redis, prefix: string): Promise<CheckResult[]> {
   try {
     return judgeRedis(await redis.info(), prefix);
@@ -89,8 +89,8 @@ async function examine(redis: Redis, prefix: string): Promise<CheckResult[]> {
 }
 
 /**
- * Passes a job of its own through Redis, as daemons do all the time: what ACL, memory, disk or somebody else's keys
- * forbid shows in nothing less.
+ * Passes a job of its own through Redis, as daemons do all the time. Nothing less shows what ACLs, memory, disk or
+ * somebody else's keys forbid.
  */
 async function tryJob(redis: Redis, url: string, prefix: string): Promise<CheckResult> {
   const own = `${prefix}:doctor-${randomBytes(4).toString('hex')}`;
@@ -129,7 +129,7 @@ async function tryJob(redis: Redis, url: string, prefix: string): Promise<CheckR
   }
 }
 
-/** Version, persistence, eviction, a job, and encryption of Redis, where the queues are there. */
+/** Checks version, persistence, eviction, a job, and encryption of Redis, if the queues are there. */
 export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
   const url = config.queues.redisUrl?.read();
   if (url === undefined) return [ok('queues', 'in Postgres')];
@@ -140,7 +140,7 @@ export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
     commandTimeout: CONNECT_MS,
     retryStrategy: () => null,
   });
-  // What it says is more than the refused command does.
+  // It says more than the error of the refused command.
   let lastError: Error | null = null;
   redis.on('error', (error) => (lastError = error));
   try {

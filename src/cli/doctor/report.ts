@@ -17,7 +17,7 @@ const CHECK = 17;
 const countOf = ({ findings }: Report, level: CheckResult['level']): number =>
   findings.filter((finding) => finding.level === level).length;
 
-/** The form for programs; its members are documented in docs/doctor.md and only ever added to. */
+/** Returns the report for programs. Its members are documented in docs/doctor.md and only ever added to. */
 export function reportJson(report: Report): Record<string, unknown> {
   const { findings, requests, most, settings, unknown } = report;
   return {
@@ -30,7 +30,8 @@ export function reportJson(report: Report): Record<string, unknown> {
 }
 
 /**
- * The form for a person: a line a check, what to do below it, then the settings as an environment file has them. Pure.
+ * Formats the report for people: a line per check, what to do below it, then the settings as in an environment file.
+ * Pure.
  */
 export function screenOf(report: Report, terminal: Terminal): string {
   const paint = painter(terminal);
@@ -71,8 +72,8 @@ function settingsLines({ settings }: Report, paint: ReturnType<typeof painter>):
 }
 
 /**
- * `NAME=value` for an environment file, without quotes, which Docker keeps; null where such files are read in
- * different ways (`parseEnvFile`): to the .env of compose, `$` begins a variable, and a `#` behind a blank a comment.
+ * Returns `NAME=value` for an environment file, without quotes, which Docker keeps; null if such files are read in
+ * different ways (`parseEnvFile`): in the .env of compose, `$` begins a variable, and a `#` after a blank a comment.
  */
 export function envLine(name: string, value: string): string | null {
   return value === '' || /^['"\s]|\s$|\s#|[\\$\p{Cc}]/u.test(value) ? null : `${name}=${value}`;

@@ -4,7 +4,7 @@ import { rightsRemedy, rightsText } from '../../store/setup/privileges.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';
 import type { PostgresFacts } from './postgres-facts.ts';
 
-/** The lines about schemas, rights and roles: what the mirror may do, and what its readers may. Pure. */
+/** Returns the lines about schemas, rights and roles: what the mirror and its readers may do. Pure. */
 export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'): CheckResult[] {
   const { role, database, mayCreate, mayTemp, migrated, owns } = facts;
   const lacking = queues === 'postgres' ? [...facts.lacking, ...facts.queueLacking] : facts.lacking;
@@ -49,7 +49,7 @@ export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'):
   return [...occupiedLines(facts), ...findings, ...rolesLines(facts)];
 }
 
-/** Functions and tables of others are never called or read by name; in a schema of the mirror they would be its own. */
+/** The mirror never uses others' functions and tables by name, but in its own schemas they would pass for its own. */
 export function creatorsLine({ creators, migrated }: PostgresFacts): CheckResult {
   const named = creators.map(({ place, roles }) => `${roles.join(', ')} in ${place}`).join('; ');
   if (creators.length === 0) return ok('creators', "nobody else may create in this database's schemas");
@@ -66,7 +66,7 @@ export function creatorsLine({ creators, migrated }: PostgresFacts): CheckResult
     : ok('creators', `others may create: ${named}; nothing there is used by the mirror`);
 }
 
-/** Where the mirror's names are taken, `run` and `migrate` end before they make anything. */
+/** Reports names of the mirror that are taken. In that case `run` and `migrate` end before they create anything. */
 function occupiedLines({ occupied }: PostgresFacts): CheckResult[] {
   return occupied.map(({ kind, text, remedy }) =>
     fail(kind === 'role-of-another' ? 'roles' : 'schemas', text, remedy),
@@ -74,7 +74,7 @@ function occupiedLines({ occupied }: PostgresFacts): CheckResult[] {
 }
 
 function rolesLines(facts: PostgresFacts): CheckResult[] {
-  // Before the first migration these are among what stands in its way.
+  // Before the first migration, these roles are reported as being in the mirror's way.
   if (facts.occupied.some(({ kind }) => kind === 'role-of-another')) return [];
   const tooMuch = judgeRoles(facts.roles).map(({ text, remedy }) => warn('roles', text, remedy));
   const logins = facts.roles.filter(({ canLogin }) => canLogin).map(({ role }) => role);

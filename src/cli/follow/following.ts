@@ -32,7 +32,7 @@ import type { Follow } from './wanted.ts';
 
 export interface Lifetime extends Omit<Following, 'client' | 'held'> {
   readonly wanted: Follow;
-  /** Where Postgres is at present; it may have moved since. */
+  /** Returns the current URL of Postgres, which may have changed. */
   readonly url: () => Promise<string>;
   readonly started: (place: Place, delivery: Delivery) => void;
   readonly storeLost: (error: unknown, retryInMs: number) => void;
@@ -41,12 +41,12 @@ export interface Lifetime extends Omit<Following, 'client' | 'held'> {
 
 const CHECK_MS = 15_000;
 const RETAKE_MS = 250;
-/** So many that were lost may seem alive to Postgres. */
+/** How many sessions are remembered, because Postgres may still consider lost ones alive. */
 const OWN_SESSIONS = 100;
 
 /**
- * Follows until it is told to stop, over as many sessions as it takes: once it has followed, it waits for a Postgres
- * that is away, with `once` for as many tries as for a receiver. Returns why it ended, and the place.
+ * Follows until it is told to stop, over as many sessions as it takes. Once it has followed, it waits for a Postgres
+ * that is away; with `once`, for as many tries as for a receiver. Returns why it ended, and the place.
  *
  * @throws FollowerError; errors of connecting, if it has not followed yet; DatabaseAway
  */
@@ -55,8 +55,8 @@ export async function followOn(life: Lifetime): Promise<{ readonly end: End; rea
   const known: Known = { place: null, number: null, sessions: [] };
   let isAway = false;
   let failures = 0;
-  // A Postgres of which nothing can be read is not back, and each wait for it is longer; so is each for one that is
-  // lost again before it has kept anything.
+  // A Postgres that can be reached but not read is not back, so each wait for it is longer. So is each wait for one
+  // that is lost again before it has stored anything.
   const hasRead = () => {
     if (isAway) life.storeBack();
     isAway = false;
@@ -86,7 +86,7 @@ export async function followOn(life: Lifetime): Promise<{ readonly end: End; rea
   }
 }
 
-/** How `following` ends, but no later than when there is no patience left: a Postgres that is silent keeps nobody. */
+/** Returns how `following` ends, or stops once patience runs out, so that a hanging Postgres does not delay the end. */
 async function orGivenUp(following: Promise<End>, patience: AbortSignal): Promise<End> {
   const { promise, resolve } = Promise.withResolvers<End>();
   const giveUp = () => resolve('stopped');
@@ -99,7 +99,7 @@ async function orGivenUp(following: Promise<End>, patience: AbortSignal): Promis
   }
 }
 
-/** What outlives a session: where it is, and by what it holds its name. */
+/** What outlives a session: the place, and the identity by which it holds its name. */
 interface Known {
   place: Place | null;
   number: string | null;
@@ -111,7 +111,9 @@ interface Session {
   ended: boolean;
 }
 
-/** Whether waiting may help: the session is gone or was not made, or Postgres takes no writes for the moment. */
+/**
+ * Returns whether waiting may help: the session is gone or was not made, or Postgres takes no writes for the moment.
+ */
 function mayPass(error: unknown, { client, ended }: Session): boolean {
   return (
     client === null ||
@@ -139,8 +141,8 @@ async function followOnce(
     return 'stopped';
   }
   session.client = client;
-  // Told of its end while it idles, the driver takes no statement any more, and says so without a code; the end
-  // itself may come later.
+  // If the session ends while it is idle, the driver refuses further statements with an error that has no code,
+  // possibly before it reports the end.
   for (const event of ['error', 'end'] as const)
     client.once(event, () => {
       session.ended = true;
@@ -155,8 +157,8 @@ async function followOnce(
 }
 
 /**
- * Checks that the database has all that was delivered. If it has not, what was delivered is stored, so that the next
- * process finds the same; but not where another process has moved the name on: the next one goes on from there.
+ * Checks that the database contains everything that was delivered. If not, it stores what was delivered, so that the
+ * next process finds the same, unless another process has moved the name on: then the next one continues from there.
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
@@ -167,13 +169,13 @@ async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept
   });
 }
 
-/** Finds where to go on, and takes the name: again after a session was lost, unless another process has it now. */
+/** Finds where to continue, and takes the name; after a lost session again, unless another process has it now. */
 async function placed(life: Lifetime, known: Known, client: LoneClient): Promise<NameHeld | null> {
   const { wanted, clock, stopped } = life;
   const { name, from } = wanted;
   await noteLineage(client);
   if (name === null) {
-    // Each reading checks it, too; but a database that is behind is not back, so each wait for it is longer.
+    // Each reading checks this, too. But a database that is behind is not back, so each wait for it has to be longer.
     if (known.place !== null) await checkReached(client, known.place);
     known.place ??= {
       position: await beginningOf(client, from),
@@ -185,7 +187,7 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
     return null;
   }
   const number = (known.number ??= await drawHolder(client));
-  // Before it is known to Postgres: what an answer that was lost has stored is to be found as this process's own.
+  // Noted before Postgres knows it, so that what a lost answer has stored is recognized as this process's own.
   known.sessions = [...known.sessions, await readOwnSession(client)].slice(-OWN_SESSIONS);
   const holder = { number, sessions: known.sessions };
   const options = {

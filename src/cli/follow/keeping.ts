@@ -23,13 +23,13 @@ function printRows(rows: readonly object[], json: boolean, print: Print, none: s
   else for (const line of tableOf(rows, terminalOf(process.stdout, processSources.env).width)) print(line);
 }
 
-/** Every follower, and how far it is behind. */
+/** Prints every follower, and how far it is behind. */
 export async function listFollowers(sql: Sql, json: boolean, print: Print): Promise<number> {
   printRows(await readFollowers(sql), json, print, 'nobody follows with a name');
   return EXIT.ok;
 }
 
-/** What a follower's receiver has refused for good. */
+/** Prints what a follower's receiver has refused for good. */
 export async function listLetters(
   sql: Sql,
   { name, json }: { readonly name: string; readonly json: boolean },
@@ -39,7 +39,7 @@ export async function listLetters(
   return EXIT.ok;
 }
 
-/** Posts dead letters again, oldest first, until one is not taken. */
+/** Posts dead letters again, oldest first, until one is refused. */
 export async function resend(
   sql: Sql,
   name: string,
@@ -82,7 +82,7 @@ export async function discard(sql: Sql, name: string, print: Print): Promise<num
 /**
  * Deletes a follower with its position and dead letters. Returns the exit code.
  *
- * @throws Error with a hint where nobody has this name
+ * @throws Error with a hint if nobody has this name
  */
 export async function forget(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await forgetFollower(sql, name);

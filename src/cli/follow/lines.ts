@@ -6,7 +6,7 @@ import type { LogThrottle } from '../../telemetry/log/throttle.ts';
 
 const RECEIVER = 'receiver';
 
-/** Log lines of what happens to a follower: a receiver that is down is logged at once, and then ever more rarely. */
+/** Creates log lines about deliveries. A receiver that is down is logged at once, and then ever more rarely. */
 export function followLines(
   log: Log,
   throttle: LogThrottle,
@@ -77,7 +77,7 @@ export function followLines(
 
 const STORE = 'store';
 
-/** Log lines of a follower's Postgres, of its beginning and its end. */
+/** Creates log lines about a follower's start and end, and about its Postgres. */
 export function lifeLines(log: Log, throttle: LogThrottle, follower: string | null) {
   return {
     started({ position, afterSku }: Place, delivery: string): void {

@@ -10,10 +10,10 @@ import { type Arguments, numberOption, UsageError } from '../command.ts';
 export const ATTEMPTS = 10;
 export const BATCH = 500;
 const MAX_BATCH = 1000;
-/** No full stop: the parts of a signature are joined by them. */
+/** No full stop, because it joins the parts of a signature. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 
-/** What a call of `follow` asks for. */
+/** What one call of `follow` is to do. */
 export type Wanted =
   | { readonly do: 'list'; readonly json: boolean }
   | { readonly do: 'dead-letters'; readonly name: string; readonly json: boolean }
@@ -35,7 +35,7 @@ export interface Follow {
 }
 
 const ALONE = ['list', 'dead-letters', 'resend', 'discard', 'forget'] as const;
-/** What goes with each of these beside `--name`. */
+/** Options that each of these allows besides `--name`. */
 const WITH: Readonly<Record<(typeof ALONE)[number], readonly string[]>> = {
   list: ['json'],
   'dead-letters': ['json'],
@@ -125,21 +125,21 @@ export const FILTER_HELP =
   `watchlist, brand=…, sku=… or kind=${KINDS.join('|')}; ` +
   'may be given more than once: any value of a name, and all names';
 
-/** Bytes of a post, less than the 100 kB that Express takes, and of those the part for what is around the changes. */
+/** Bytes of a post, less than the 100 kB that Express takes, and the part of them for what surrounds the changes. */
 const POST_BYTES = 96 * 1024;
 const ENVELOPE_BYTES = 1024;
 export const BATCH_BYTES = POST_BYTES - ENVELOPE_BYTES;
 
-/** What is wrong with the URL of `--webhook`, whatever the configuration allows. Pure. */
+/** Returns what is wrong with the URL of `--webhook`, whatever the configuration allows. Pure. */
 export function webhookProblems({ values: { webhook } }: Pick<Arguments, 'values'>): string[] {
   const problem = webhook === undefined ? null : webhookProblem(URL.parse(String(webhook)), true);
   return problem === null ? [] : [`--webhook: ${problem}`];
 }
 
 /**
- * The receiver at a URL, as the configuration says that it may be called.
+ * Returns the receiver at a URL, which the configuration must allow.
  *
- * @throws UsageError where it cannot be
+ * @throws UsageError if it does not
  */
 export function receiverOf(
   { webhook, partner }: Pick<WebhookConfig, 'webhook' | 'partner'>,

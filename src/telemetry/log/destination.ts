@@ -1,27 +1,27 @@
 import { writeSync } from 'node:fs';
 import { errorCode } from '../../lib/errors.ts';
 
-/** Lines that could not be written, and the code of the last one's error. */
+/** Lines that could not be written, and the code of the last error. */
 interface Loss {
   readonly lines: number;
   readonly code: string;
 }
 
-/** Where lines go. `write` never throws: a log that cannot be written must not end what is logged. */
+/** Where lines go. `write` never throws, because a log that cannot be written must not end the program. */
 export interface Destination {
   readonly write: (line: string) => void;
-  /** `tell` is called behind the first line that is written after others were lost. */
+  /** `tell` is called after the first line that is written after others were lost. */
   readonly onLoss: (tell: (loss: Loss) => void) => void;
 }
 
-/** How bytes are written, and how a moment passes in which nothing else happens. */
+/** How bytes are written, and how time passes while nothing else runs. */
 export interface Writing {
-  /** Returns how many were taken; throws as `fs.writeSync` does. */
+  /** Returns how many bytes were taken; throws like `fs.writeSync`. */
   readonly write: (fd: number, bytes: Uint8Array) => number;
   readonly pause: (ms: number) => void;
 }
 
-/** Longest wait for the reader of a pipe, once until it reads again; nothing else of the process runs meanwhile. */
+/** Longest wait for the reader of a pipe, once until it reads again. Nothing else in the process runs meanwhile. */
 const READER_WITHIN_MS = 200;
 const READER_POLL_MS = 10;
 
@@ -30,14 +30,14 @@ const SYSTEM: Writing = {
   pause: (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
 };
 
-/** Writes lines to a file descriptor, synchronously so that the last line before a crash is there. */
+/** Writes lines to a file descriptor, synchronously, so that the last line before a crash is not lost. */
 export function openDestination(fd: number, { write, pause }: Writing = SYSTEM): Destination {
   let rest: Uint8Array = new Uint8Array(0);
   let lost = 0;
   let lastCode = '';
   let tellLoss: (loss: Loss) => void = () => {};
 
-  /** The code of the error that stopped it; null: all is written. What is left stays in `rest`. */
+  /** Returns the code of the error that stopped it, or null if everything is written. What is left stays in `rest`. */
   function writeRest(): string | null {
     let patienceMs = lost === 0 ? READER_WITHIN_MS : 0;
     while (rest.length > 0) {
@@ -53,7 +53,7 @@ export function openDestination(fd: number, { write, pause }: Writing = SYSTEM):
     return null;
   }
 
-  /** Whether the line is written, or begun: what is left of it then goes before the next. */
+  /** Returns whether the line is written, or begun. The rest of a begun line is written before the next one. */
   function writeLine(line: string): boolean {
     let failure = writeRest();
     if (failure === null) {
@@ -76,12 +76,12 @@ export function openDestination(fd: number, { write, pause }: Writing = SYSTEM):
         lost += 1;
         return;
       }
-      // The rest of a line that is begun has yet to be written.
+      // The rest of a begun line has yet to be written.
       if (lost === 0 || rest.length > 0) return;
       const before = lost;
       lost = 0;
       tellLoss({ lines: before, code: lastCode });
-      // Where it was lost itself, it is said again.
+      // If that report was lost itself, it is repeated later.
       if (lost > 0) lost = before;
     },
   };

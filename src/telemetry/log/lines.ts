@@ -7,7 +7,7 @@ import type { TaskOutcome } from '../../sync/outcome.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
 
-/** Log lines of the pace; call `passed` for every request that was not refused. */
+/** Creates the log lines of the pace. Call `passed` for every request that was not refused. */
 export function paceLines(
   log: Log,
   throttle: LogThrottle,
@@ -15,7 +15,7 @@ export function paceLines(
 ): Required<Pick<PacerEvents, 'backedOff' | 'resumed'>> & { readonly passed: () => void } {
   function over(more: { readonly requestsPerWindow?: number }): void {
     const ended = throttle.over('pace');
-    // The back-off may have been another daemon's: its own line is there.
+    // The back-off may have been another daemon's, which logs its end itself.
     if (ended === null) {
       if (more.requestsPerWindow !== undefined) log.debug({ event: 'pace.resumed', ...more });
       return;
@@ -51,13 +51,13 @@ export function paceLines(
 
 type Counts = Extract<TaskOutcome, { kind: 'done' }>['counts'];
 
-/** One line for the end of each run of a task, at the level that it deserves. */
+/** Creates a function that logs the end of each run of a task, at an appropriate level. */
 export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskReport) => void {
   let plan = '';
 
   /**
-   * A plan is solved every ten minutes; what matters is that refreshes become scarce, or suffice again, or that more
-   * is due than they can do.
+   * Returns whether a plan, solved every ten minutes, is worth a line: refreshes become scarce or suffice again, more
+   * becomes due than they can do, or the incident changes.
    */
   function planIsNews(counts: Counts): boolean {
     const { scarce = 0, backlog = 0, incident = '' } = counts;
@@ -93,17 +93,17 @@ export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskR
   };
 }
 
-/** What libraries print and Node.js warns of. The same text is throttled, whatever numbers it has. */
+/** Logs what libraries print and Node.js warns of. Texts that differ only in numbers are throttled as one. */
 export function libraryLines(log: Log, clock: Clock): (from: string, text: string) => void {
   const throttle = createLogThrottle(clock);
   return (from, text) => {
-    // No text is a condition of its own: there may be no end of them.
+    // Texts are fingerprints, not conditions of their own, because there may be endlessly many.
     const { say, ...facts } = throttle.again(from, text.slice(0, 200).replaceAll(/\d+/g, '#'));
     throttled(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
   };
 }
 
-/** Log lines of clocks that were set, or are wrong. */
+/** Creates log lines about clocks that were set or are wrong. */
 export function clockLines(log: Log, throttle: LogThrottle): (event: ClockEvent) => void {
   return (event) => {
     switch (event.event) {

@@ -16,8 +16,8 @@ import { type Destination, openDestination } from './destination.ts';
 import { createScrubber } from './scrub.ts';
 
 /**
- * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for
- * the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * Writes a line. `event` is its stable name (`delta.applied`), one that declared/log-events.ts declares for the level,
+ * with the members that it declares. An error goes, by convention, under `err`: any member that is an Error is
  * described with its kind, code and causes. Without a message the line has the declared one.
  */
 type Write<L extends Level> = <E extends EventAt<L>>(fields: EventLine<E>, message?: string) => void;
@@ -30,7 +30,7 @@ export interface Log {
   readonly fatal: Write<'fatal'>;
 }
 
-/** A line at its level where it is to be said, else at debug: for what comes again and again. */
+/** Writes a line at its level if `say`, else at debug. For what recurs. */
 export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & EventAt<'debug'>>(
   log: Log,
   level: L,
@@ -42,7 +42,7 @@ export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & Even
   write(fields, message);
 }
 
-/** Writes a line at its event's own level, or at debug where it is not to be said. */
+/** Writes a line at its event's own level if `say`, else at debug. */
 export function emitLine(log: Log, fields: AnyLine, say = true): void {
   const level = say ? declared(fields.event).levels[0] : 'debug';
   (log[level] as (fields: AnyLine) => void)(fields);
@@ -54,7 +54,7 @@ type LogForm = { readonly as: 'json' } | { readonly as: 'text'; readonly colour:
 const STDOUT = 1;
 const JSON_FORM: LogForm = { as: 'json' };
 
-/** The form that LOG_FORMAT asks for, on a stdout that is a terminal or not. */
+/** Returns the form that LOG_FORMAT asks for, depending on whether stdout is a terminal. */
 export function logFormOf(
   format: Config['log']['format'],
   stdout: { readonly isTerminal: boolean; readonly colour: boolean },
@@ -67,19 +67,19 @@ export interface LoggerOptions {
   readonly level: Config['log']['level'];
   /** MIRROR_NAME, or null: the host's name. */
   readonly mirrorName?: string | null;
-  /** What must not appear in any line, at the time of the call: plain values; their encodings are seen to here. */
+  /** What must not appear in any line, at the time of the call. Plain values: their encodings are handled here. */
   readonly secrets: () => readonly string[];
-  /** JSON unless said otherwise; `colour` where the lines are text for a terminal that takes it. */
+  /** JSON by default; `colour` for text on a terminal that supports it. */
   readonly form?: LogForm;
-  /** Where lines go; stdout unless said otherwise. */
+  /** Where lines go; stdout by default. */
   readonly destination?: DestinationStream & Partial<Destination>;
 }
 
 /**
- * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `mirror`,
- * `event`, `msg`, the call's own members, and from `warn` on what its declaration says that comes next. Each line is
- * scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings of
- * URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
+ * Creates a log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`,
+ * `mirror`, `event`, `msg`, the call's own members, and from `warn` on what its declaration says comes next. Each line
+ * is scrubbed after it is serialised (secrets in every usual encoding, Authorization values, query strings of URLs),
+ * because leaks are in messages, causes and nested members that redaction by path does not reach.
  */
 export function createLogger(options: LoggerOptions): Log {
   const form = options.form ?? JSON_FORM;
@@ -128,7 +128,7 @@ export function createLogger(options: LoggerOptions): Log {
   };
 }
 
-/** An error as a log line carries it. `stack` only where it says more than the kind does. */
+/** An error in a log line. It has a `stack` only if that says more than the kind. */
 interface DescribedError {
   readonly type: string;
   readonly message: string;
@@ -136,7 +136,7 @@ interface DescribedError {
   readonly code?: string | number;
   readonly hint?: string;
   readonly stack?: string;
-  /** What was thrown, where it was neither an Error nor text. */
+  /** What was thrown, if it was neither an Error nor text. */
   readonly value?: unknown;
   readonly cause?: DescribedError;
   readonly errors?: readonly DescribedError[];
@@ -146,10 +146,9 @@ const DEEPEST_CAUSE = 8;
 const MAX_ERRORS = 5;
 
 /**
- * Describes anything that was thrown: type, message, and where there are any kind, code, hint, cause chain and the
- * errors of an AggregateError. The stack is left out for errors with a kind, which are expected, unless `withStacks`.
- * Other members (a query's parameters, a request's options) are not taken over. Never throws; a circular chain is
- * cut.
+ * Describes anything that was thrown: type and message, and if present kind, code, hint, cause chain and the errors of
+ * an AggregateError. Omits the stack of errors with a kind, which are expected, unless `withStacks`. Copies no other
+ * members (a query's parameters, a request's options). Never throws; cuts a circular chain.
  */
 export function describeError(thrown: unknown, withStacks: boolean, depth = 0): DescribedError {
   try {
@@ -186,13 +185,10 @@ function describe(thrown: unknown, withStacks: boolean, depth: number): Describe
   };
 }
 
-/** The ids of the span that the caller is within; null where it is within none. */
+/** Returns the ids of the caller's current span, or null if there is none. */
 export type PresentSpan = () => { readonly traceId: string; readonly spanId: string } | null;
 
-/**
- * The same log; lines that are written within a span have `trace_id` and `span_id`, the names that collectors of logs
- * look for.
- */
+/** Wraps a log: lines written within a span get `trace_id` and `span_id`, the names that log collectors look for. */
 export function withTraceIds(log: Log, present: PresentSpan): Log {
   const within = <L extends keyof Log>(level: L): Log[L] => {
     const write = log[level] as (fields: object, message?: string) => void;
@@ -218,14 +214,13 @@ const TINTS: Readonly<Record<string, Tint>> = {
   error: 'red',
   fatal: 'red',
 };
-/** Members that have a place of their own, or say nothing to who sees the process's terminal. */
+/** Members that have a place of their own, or are of no use to someone at the process's terminal. */
 const PLACED = new Set(['level', 'time', 'event', 'msg', 'next', 'err', 'pid', 'hostname', 'mirror']);
 const INDENT = ' '.repeat(16);
 
 /**
- * A line of the JSON log as a person reads it: time of day (UTC), level, message, event and members; errors with
- * their causes, and what comes next, on lines of their own. In: one line as it is written, scrubbed. Out: text with a
- * line end. Pure.
+ * Formats a line of the JSON log for people: time of day (UTC), level, message, event and members; errors with their
+ * causes, and what comes next, on lines of their own. Takes one scrubbed line; returns text with a line end. Pure.
  */
 export function textLine(json: string, colour: boolean): string {
   const line = JSON.parse(json) as Readonly<Record<string, unknown>>;
@@ -254,7 +249,7 @@ function valueOf(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? harmless(value) : shownJson(value);
 }
 
-/** An error as the log describes it, and its causes, a line each. Its stack, where there is one, follows the first. */
+/** Formats an error as the log describes it, and its causes, one per line. A stack follows the line of its error. */
 function errorLines(thrown: unknown, depth = 0): string[] {
   if (typeof thrown !== 'object' || thrown === null || depth > DEEPEST_CAUSE) return [];
   const { type, message, code, hint, stack, cause } = thrown as Readonly<Record<string, unknown>>;

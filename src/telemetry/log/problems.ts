@@ -6,7 +6,7 @@ import { adviceOn } from '../../store/connection/remedies.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 
-/** A line of warn or worse, as it may be shown; lines alike that follow each other are one. */
+/** A line of warn or worse, as it may be shown. Consecutive equal lines are one. */
 export interface Problem {
   readonly at: Date;
   readonly level: 'warn' | 'error' | 'fatal';
@@ -21,23 +21,21 @@ type Fields = { readonly event: EventName; readonly [member: string]: unknown };
 
 const MOST = 20;
 const LONGEST_TEXT = 300;
-/** SKUs that a message names. */
+/** How many SKUs a message names. */
 const NAMED_SKUS = 3;
 
-/**
- * What a member of a line is in a sentence: durations with their unit, all else that is no text or number not at all.
- */
+/** Formats a member of a line for a sentence: durations with their unit; null unless it is text, a number or a date. */
 function inWords(name: string, value: unknown): string | null {
   if (typeof value === 'number') return name.endsWith('Ms') ? formatAge(value / 1000) : count(value);
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'string' ? value : null;
 }
 
-/** A text in which members of the line are named, with their values: whoever reads it has not the line. */
+/** Replaces the names of members in a text by their values, because whoever reads the text does not see the line. */
 const filledIn = (text: string, fields: Fields): string =>
   text.replace(/\b[a-z]+[A-Z]\w*\b/g, (name) => inWords(name, fields[name]) ?? name);
 
-/** What to do, as whoever met the problem knows it, or else what its event says that comes next. */
+/** Returns what to do, as known to whoever met the problem, or else what its event declares as next. */
 function hintOf({ event, ...fields }: Fields): string | null {
   const { hint, err } = fields;
   if (typeof hint === 'string') return hint;
@@ -47,7 +45,7 @@ function hintOf({ event, ...fields }: Fields): string | null {
   return next === null ? null : filledIn(next, { event, ...fields });
 }
 
-/** Why, and of which SKUs, where the line says that beside its message. */
+/** Returns the reason and the SKUs that a line has beside its message. */
 function details({ because, sku, skus }: Fields): string {
   const named: readonly unknown[] = Array.isArray(skus) ? skus : [sku];
   const texts = named.filter((one) => typeof one === 'string');
@@ -59,7 +57,7 @@ function details({ because, sku, skus }: Fields): string {
   return parts.length === 0 ? '' : ` (${parts.join('; ')})`;
 }
 
-/** The same log, and the last problems that went through it, the newest first. */
+/** Wraps a log, and remembers the last problems that went through it, newest first. */
 export function rememberProblems(
   log: Log,
   scrubber: Scrubber,

@@ -5,15 +5,15 @@ const UNREADABLE: EventName = 'log.unreadable';
 const HIDDEN = '[redacted]';
 const LONGEST_TEXT = 16_384;
 
-/** Members whose whole value is hidden, whatever it is. */
+/** Members whose value is always hidden as a whole. */
 const SECRET_MEMBER =
   /^(?:(?:proxy-?)?authorization|(?:set-?)?cookie|(?:.*[_-])?(?:password|secret|api[_-]?key|(?:access|session|security|auth)[_-]?token))$/i;
 
-// Repetitions before the telling character are bounded: a text of nothing but question marks must not take quadratic
-// time.
+// Repetitions before the distinguishing character are bounded, so that a text of nothing but question marks does not
+// take quadratic time.
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
-  // Authorization headers, as text, JSON or an object's inspection, then a Basic or Bearer value on its own. A value
-  // has to look encoded: "basic authentication" is prose.
+  // Authorization headers as text, JSON or an inspected object, then a Basic or Bearer value on its own. A value has to
+  // look encoded: "basic authentication" is prose.
   [
     /((?:proxy-)?authorization\\?["']?\s*[:=]\s*\\?["']?)(?:(?:basic|bearer|digest)\s+)?[^\s"'\\,;}]+/gi,
     `$1${HIDDEN}`,
@@ -21,7 +21,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b((?:[Bb]asic|BASIC|[Bb]earer|BEARER)\s+)(?=[\w+/=.~-]*[\dA-Z+/=])[\w+/=.~-]{6,}/g, `$1${HIDDEN}`],
   // Userinfo of URLs.
   [/(:\/\/)[^\s/?#@"']+@/g, `$1${HIDDEN}@`],
-  // Query strings: of any URL or path, and also what is left of one when its beginning was cut off or it was encoded.
+  // Query strings of any URL or path, and what is left of one if its beginning was cut off or it was encoded.
   [/\?(?=[^\s"'<>]{0,2000}?(?:=|%3d))[^\s"'<>\\]+/gi, `?${HIDDEN}`],
   [/(:\/\/[^\s"'<>?]{0,2000}\?)[^\s"'<>\\]+/g, `$1${HIDDEN}`],
   [
@@ -32,9 +32,9 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
 
 const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 
-/** A value as plain text, and as JSON writes it, however many times JSON was nested in JSON. */
+/** Returns the pattern of a value as plain text, and as JSON writes it, however many times JSON was nested in JSON. */
 function escapedForm(value: string): string {
-  // Backslashes in a row are one unit: each with a repetition of its own would be tried in every combination.
+  // Consecutive backslashes are one unit: separate repetitions would be tried in every combination.
   return (value.match(/\\+|[^]/g) ?? [])
     .map((unit) => {
       if (unit.startsWith('\\')) return `\\\\{${unit.length},}`;
@@ -46,9 +46,7 @@ function escapedForm(value: string): string {
     .join('');
 }
 
-/**
- * Regular expressions for each form in which a value may turn up in text: plain, inside JSON, base64, percent-encoded.
- */
+/** Returns regular expressions for each form of a value in text: plain, inside JSON, base64, percent-encoded. */
 function forms(value: string): string[] {
   const percent = encodeUri(value);
   const percentForms = [
@@ -57,7 +55,7 @@ function forms(value: string): string[] {
     new URLSearchParams([['', value]]).toString().slice(1),
   ];
   const bytes = Buffer.from(value, 'utf8');
-  // Whole groups of three bytes only: what follows the value in the encoded text changes its last characters.
+  // Whole groups of three bytes only, because what follows the value changes the last characters of its encoding.
   const whole = bytes.length >= 9 ? bytes.subarray(0, bytes.length - (bytes.length % 3)) : bytes;
   const encoded = [whole.toString('base64'), whole.toString('base64url')].map((text) =>
     text.replace(/=+$/, ''),
@@ -70,12 +68,12 @@ function forms(value: string): string[] {
 }
 
 /**
- * A value shorter than this is hidden where it stands alone only, and not within words and numbers: it is guessed in no
- * time, so a text gives nothing away with it, while without single letters no message can be read.
+ * A shorter value is hidden only on its own, not within words and numbers. It could be guessed in no time, so a text
+ * reveals nothing with it, whereas no message can be read without single letters.
  */
 const SHORTEST_WITHIN_WORDS = 4;
 
-/** A regular expression for a short value on its own, in any form. */
+/** Returns the pattern of a short value on its own, in any form. */
 function aloneForm(value: string): string {
   const bytes = Buffer.from(value, 'utf8');
   const encoded = [bytes.toString('base64'), bytes.toString('base64url')].map(literal);
@@ -94,24 +92,24 @@ function encodeUri(value: string): string {
   }
 }
 
-/** What turns log text into text that may be shown. */
+/** Turns log text into text that may be shown. */
 export interface Scrubber {
-  /** Text without secrets, Authorization values, URL userinfo and query strings. */
+  /** Removes secrets, Authorization values, URL userinfo and query strings. */
   text(text: string): string;
-  /** One JSON line with the same done to each member, name and value; it stays valid JSON. */
+  /** Does the same to the name and value of each member of one JSON line, which stays valid JSON. */
   line(line: string): string;
 }
 
 /**
- * A scrubber for log lines. `secrets` is called for each line, so that a rotated credential is known at once; empty
- * ones are ignored. It works on the decoded members of the serialised line: neither nesting nor escaping hides a
- * value from it.
+ * Creates a scrubber for log lines. `secrets` is called for each line, so that a rotated credential is known at once;
+ * empty ones are ignored. It works on the decoded members of the serialised line, so neither nesting nor escaping hides
+ * a value from it.
  */
 export function createScrubber(secrets: () => readonly string[]): Scrubber {
   let compiledFor = '';
   let pattern: RegExp | null = null;
 
-  /** Takes in what the secrets are at present: once for each line, however many members that has. */
+  /** Compiles the current secrets. Called once per line, however many members it has. */
   function compile(): void {
     const values = secrets().filter((value) => value !== '');
     const key = JSON.stringify(values);
@@ -128,8 +126,8 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
 
   function scrubText(text: string): string {
     let clean = pattern === null ? text : text.replace(pattern, HIDDEN);
-    // Cut only when the secrets are out: the front half of one is known to no pattern. The patterns below know their
-    // kind of value by its beginning.
+    // Cut only after the secrets are removed, because no pattern recognizes the front half of one. The patterns below
+    // recognize their values by the beginning.
     if (clean.length > LONGEST_TEXT) clean = `${clean.slice(0, LONGEST_TEXT)}… (${clean.length} characters)`;
     for (const [form, replacement] of PATTERNS) clean = clean.replace(form, replacement);
     return clean;

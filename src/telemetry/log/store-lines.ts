@@ -10,7 +10,7 @@ import type { LockHolder } from '../../store/status/holders.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
 
-/** Connection errors of the drivers beside those that mean the end of a connection. */
+/** Connection errors of the drivers, besides those that mean the end of a connection. */
 const AWAY = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -24,28 +24,28 @@ function isAway(error: unknown): boolean {
   return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
 }
 
-/** The fingerprint of an error: a repetition needs no line of its own. */
+/** Returns the fingerprint of an error: a repetition needs no line of its own. */
 function fingerprintOf(error: unknown): string {
   if (isAway(error)) return 'away';
   if (!(error instanceof Error)) return typeof error;
-  // Messages of Redis have the hash of the script that met the error, those of BullMQ the number of the job.
+  // Messages of Redis contain the hash of the script that met the error, those of BullMQ the number of the job.
   return sqlState(error) ?? redisCode(error) ?? `${error.name} ${error.message.replaceAll(/\d+/g, '#')}`;
 }
 
 export interface StoreLines {
-  /** Errors of the queues and their connections: they come by the dozen while a store is down. */
+  /** Errors of the queues and their connections, which come by the dozen while a store is down. */
   readonly onQueueError: (error: unknown) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onStore: (event: StoreEvent) => void;
-  /** A job has ended, not by throwing: what it needs is there, which the queues need not be. */
+  /** A job has ended without throwing: what it needs is available, which may not be true of the queues. */
   readonly worked: (job: string) => void;
-  /** A job that is none of this program's. Its name is its owner's, and not told. */
+  /** A job that does not belong to this program. Its name belongs to its owner and is not logged. */
   readonly unknownJob: (queue: string) => void;
-  /** The queues have brought a job. */
+  /** The queues have delivered a job. */
   readonly onTaken: () => void;
 }
 
-/** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
+/** Creates log lines about Postgres and the queues. `inPostgres`: the queues are in Postgres, too, and fail with it. */
 export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean): StoreLines {
   const pausedJobs = new Set<string>();
   let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
@@ -116,11 +116,11 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
 interface WaitLines {
   /** Who holds locks that the mirror waits for; read every few seconds. */
   readonly onLocks: (holders: readonly LockHolder[]) => void;
-  /** Statements that Postgres has been at work on for long; read every few seconds. */
+  /** Statements that Postgres has been executing for a long time; read every few seconds. */
   readonly onSlow: (statements: readonly StatementAtWork[]) => void;
 }
 
-/** Lines on what the mirror waits for in a Postgres that answers. */
+/** Creates log lines about what the mirror waits for in a Postgres that answers. */
 export function waitLines(log: Log, throttle: LogThrottle): WaitLines {
   return {
     onLocks(holders) {
@@ -156,13 +156,13 @@ export function waitLines(log: Log, throttle: LogThrottle): WaitLines {
   };
 }
 
-/** Whether the statistics beside the facts could be read, which the page and all metrics from Postgres need. */
+/** Whether the statistics beside the facts could be read. The status page and all metrics from Postgres need them. */
 export interface StatusLines {
   readonly unread: (error: unknown) => void;
   readonly read: () => void;
 }
 
-/** Lines on these readings: scrapes and samples read several times a minute. */
+/** Creates log lines about reading the statistics, which scrapes and samples do several times a minute. */
 export function statusLines(log: Log, clock: Clock): StatusLines {
   const throttle = createLogThrottle(clock);
   return {
@@ -179,13 +179,13 @@ export function statusLines(log: Log, clock: Clock): StatusLines {
   };
 }
 
-/** Whether the catalog could be counted, which all figures of it need; the last ones are shown meanwhile. */
+/** Whether the catalog could be counted. All figures about it need that; meanwhile the last ones are shown. */
 export interface CountLines {
   readonly failed: (error: unknown) => void;
   readonly counted: () => void;
 }
 
-/** Lines on these counts. That Postgres is away, or a table locked, others tell. */
+/** Creates log lines about counting. Other lines report that Postgres is away, or a table locked. */
 export function countLines(log: Log, clock: Clock): CountLines {
   const throttle = createLogThrottle(clock);
   return {
@@ -204,7 +204,7 @@ export function countLines(log: Log, clock: Clock): CountLines {
   };
 }
 
-/** Postgres' asynchronous messages: warnings are logged, repetitions throttled; notices only at debug. */
+/** Creates log lines of Postgres's asynchronous messages: warnings are throttled, notices are logged only at debug. */
 export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
   const throttle = createLogThrottle(clock);
   return ({ severity, code, message: text }) => {

@@ -5,7 +5,7 @@ import type { SyncEvent } from '../../sync/events.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
 
-/** Turns events of sync into log lines, each as often as its event declares. */
+/** Turns sync events into log lines, each as often as its event declares. */
 export function createSyncLines(
   log: Log,
   throttle: LogThrottle,
@@ -14,7 +14,7 @@ export function createSyncLines(
 ): (event: SyncEvent) => void {
   const limits = new Map<EventName, () => boolean>();
 
-  /** Whether it is time for an event at its own level. */
+  /** Returns whether it is time to log an event at its own level. */
   function isTime(event: EventName): boolean {
     const { onceInMs } = declared(event);
     if (onceInMs === 0) return true;
@@ -60,18 +60,18 @@ export interface BacklogCounts {
 const FIRST_PROGRESS_MS = 10 * SECOND_MS;
 const SUM_EVERY_MS = 10 * MINUTE_MS;
 const SAMPLE = 20;
-/** After a fill, fewer SKUs that were never fetched are what the delta reports as new, day by day. */
+/** After a fill, fewer SKUs that were never fetched are just what the delta reports as new, day by day. */
 const ANOTHER_FILL = 1000;
 
 export interface BulkLines {
   applied(event: Bulk): void;
   failed(event: Failed): void;
   sizeTypes(skus: readonly string[]): void;
-  /** Call this every few seconds: it logs the sums that are due. */
+  /** Logs the sums that are due. Call it every few seconds. */
   tick(): void;
 }
 
-/** Lines on bulk calls, of which there may be three a second. `backlog` reads what is left to do; it may fail. */
+/** Creates log lines about bulk calls, up to three a second. `backlog` reads what is left to do; it may fail. */
 export function createBulkLines(
   log: Log,
   throttle: LogThrottle,
@@ -132,7 +132,7 @@ export function createBulkLines(
   };
 }
 
-/** SKUs with which every call fails, at once and then summed up; the failure is that of the last one. */
+/** Logs SKUs with which every call fails, at once and then summed up, with the failure of the last one. */
 function createSetAside(log: Log, clock: Clock) {
   const sums = createSums<{ count: number }>(clock, SUM_EVERY_MS);
   let skus: string[] = [];
@@ -168,8 +168,8 @@ const NOTHING = {
 };
 
 /**
- * Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are
- * calls.
+ * Logs work done, work left, rate and estimate: after ten seconds, then every minute during a fill, else every five
+ * while there are calls.
  */
 function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCounts>) {
   let sum = { ...NOTHING };
@@ -179,7 +179,7 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
   let filledBefore = false;
   let before: { readonly at: number; readonly skus: number } | null = null;
 
-  /** SKUs a minute by which the backlog has fallen since it was last read: what other daemons do counts in it. */
+  /** Returns the SKUs per minute by which the backlog fell since the last reading, including other daemons' work. */
   function fallPerMinute(left: BacklogCounts, at: number): number {
     const fall =
       before === null || at <= before.at ? 0 : ((before.skus - left.skus) * MINUTE_MS) / (at - before.at);
@@ -221,7 +221,7 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
 
   return {
     add(counts: Omit<typeof NOTHING, 'calls' | 'skus'> & { readonly asked: number }): void {
-      // Calls after a rest begin a new count: the rest is no part of their rate.
+      // The first call after a rest begins a new count, because the rest must not lower the rate.
       if (sum.calls === 0) since = clock.monotonic();
       sum = {
         calls: sum.calls + 1,

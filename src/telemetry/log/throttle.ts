@@ -2,18 +2,18 @@ import type { Clock } from '../../lib/clock.ts';
 import { MINUTE_MS } from '../../lib/duration.ts';
 
 /*
- * Log de-duplication. An error that lasts recurs meanwhile, by every retry and in several jobs. It is logged at once
- * when it is new or its fingerprint changes, then after 1, 5 and 15 minutes, then hourly, and once more when it is
- * over. One that comes back within half an hour is the same one: it is then over when it has stayed away for five.
+ * Log de-duplication. A lasting error recurs with every retry and in several jobs. It is logged at once when it is new
+ * or its fingerprint changes, then after 1, 5 and 15 minutes, then hourly, and once more when it is over. If it returns
+ * within half an hour, it is the same one, and is then over only after staying away for five minutes.
  */
 
 const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const SAME_WITHIN_MS = 30 * MINUTE_MS;
 const SETTLED_MS = 5 * MINUTE_MS;
-/** Fingerprints of one condition that are remembered, and logged at once; where each one is new, they tell nothing. */
+/** Most fingerprints of one condition that are remembered and logged at once. If each one is new, they mean nothing. */
 const MAX_FINGERPRINTS = 100;
 
-/** How often it was met since when: for the line, at its own level where `say`, else at debug. */
+/** How often a condition has occurred, and since when. Its line is at its own level if `say`, else at debug. */
 interface Again {
   readonly say: boolean;
   readonly times: number;
@@ -21,7 +21,7 @@ interface Again {
   readonly since: string;
 }
 
-/** How often it was met, and for how long from the first time to the last. */
+/** How often a condition occurred, and for how long from the first occurrence to its end. */
 interface Over {
   readonly say: boolean;
   readonly times: number;
@@ -32,7 +32,7 @@ export interface LogThrottle {
   /** The condition `key` has occurred. A new `fingerprint` is logged at once. */
   again(key: string, fingerprint: string): Again;
   /**
-   * The condition is absent: call this at every success. Null where there is nothing to log; `say` is false for an
+   * The condition is absent: call this at every success. Returns null if there is nothing to log; `say` is false for an
    * end that may prove to be temporary.
    */
   over(key: string): Over | null;
@@ -43,7 +43,7 @@ interface Condition {
   readonly since: string;
   readonly fingerprints: Set<string>;
   times: number;
-  /** Recurrences after the condition had ended. */
+  /** How often the condition recurred after it had ended. */
   relapses: number;
   lastAt: number;
   endedAt: number | null;
@@ -52,7 +52,7 @@ interface Condition {
   gaps: number;
 }
 
-/** Says when a condition that lasts is logged again: at once, after 1, 5 and 15 minutes, then hourly. */
+/** Decides when a lasting condition is logged again: at once, after 1, 5 and 15 minutes, then hourly. */
 export function createLogThrottle(clock: Clock): LogThrottle {
   const present = new Map<string, Condition>();
 
@@ -102,7 +102,7 @@ export function createLogThrottle(clock: Clock): LogThrottle {
       if (condition === undefined) return null;
       const ending = condition.endedAt === null;
       condition.endedAt ??= now;
-      // Where its return was not said, there is no end to say.
+      // If its return was not logged, its end is not logged again.
       const say = !condition.endSaid && (condition.relapses === 0 || now - condition.endedAt >= SETTLED_MS);
       if (say) condition.endSaid = true;
       if (!say && !ending) return null;
@@ -112,15 +112,15 @@ export function createLogThrottle(clock: Clock): LogThrottle {
   };
 }
 
-/** Counts too frequent for a line each: summed, logged at once and then once in `everyMs`. */
+/** Counts that are too frequent for a line each: summed, logged at once and then once in `everyMs`. */
 export interface Sums<C extends Readonly<Record<string, number>>> {
-  /** Takes counts in; the sums, where it is time to say them. */
+  /** Adds counts. Returns the sums if it is time to log them. */
   add(counts: C): C | null;
   /** Call this regularly. Returns the sums not yet logged, once `everyMs` is over. */
   due(): C | null;
 }
 
-/** Sums counts up, and gives them out at once and then once in `everyMs`. */
+/** Adds up counts, and returns the sums at once and then once in `everyMs`. */
 export function createSums<C extends Readonly<Record<string, number>>>(
   clock: Pick<Clock, 'monotonic'>,
   everyMs: number,

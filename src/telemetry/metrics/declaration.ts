@@ -7,7 +7,7 @@ import type { StoreFailure } from '../../store/connection/sql-errors.ts';
 import type { AgeDistribution } from '../../store/status/counts.ts';
 import type { SyncEvent } from '../../sync/events.ts';
 
-/** What happens in a daemon that a counter or a histogram may count. */
+/** What a counter or a histogram may count in a daemon. */
 export type Observation =
   | SyncEvent
   | ({ readonly event: 'request.ended' } & RequestObservation)
@@ -21,19 +21,19 @@ export type Observation =
     };
 
 export interface Scrape {
-  /** What this daemon judges the mirror to be; null before its first judgement. */
+  /** How this daemon judges the mirror; null before its first judgement. */
   readonly health: Health | null;
-  /** Null where Postgres could not be read. */
+  /** Null if Postgres could not be read. */
   readonly stats: MirrorStats | null;
   readonly storeFailure: StoreFailure | null;
-  /** Epoch milliseconds, by the clock that all times of `stats` are by: Postgres's. */
+  /** Epoch milliseconds of Postgres's clock, like all times of `stats`. */
   readonly now: number;
   readonly version: string;
-  /** What the mirror is called (MIRROR_NAME). */
+  /** The mirror's name (MIRROR_NAME). */
   readonly mirror: string;
 }
 
-/** A value by label; of a metric without labels an empty object. */
+/** A value by label; an empty object for a metric without labels. */
 export type LabelSet<L extends string = string> = Readonly<Record<L, string>>;
 
 /** The labels of a metric, and the label sets that are known in advance: these have series from the start. */
@@ -42,7 +42,7 @@ export interface Labels<L extends string = string> {
   readonly sets: readonly LabelSet<L>[];
 }
 
-/** One series. Without a finite value there is none. */
+/** One series, which is absent without a finite value. */
 export interface MetricSample<L extends string = string> {
   readonly labels?: LabelSet<L>;
   readonly value: number | null;
@@ -56,7 +56,7 @@ export interface AgeSample<L extends string = string> {
 /** A bare number is the only series of a metric without labels. */
 type Samples<L extends string> = readonly MetricSample<L>[] | number | null;
 
-/** For each event that a metric counts: by how much, or what is observed. */
+/** For each event that a metric counts, by how much or what is observed. */
 type On<L extends string> = {
   readonly [E in Observation['event']]?: (event: Extract<Observation, { event: E }>) => Samples<L>;
 };
@@ -71,7 +71,7 @@ interface Declared<L extends string> {
   readonly labels: Labels<L>;
 }
 
-/** Counted by this process since its start: a sum over daemons. */
+/** Counted by this process since its start; to be summed over daemons. */
 export interface Counted<L extends string = string> extends Declared<L> {
   readonly type: 'counter';
   readonly on: On<L>;
@@ -84,10 +84,7 @@ export interface Observed<L extends string = string> extends Declared<L> {
   readonly on: On<L>;
 }
 
-/**
- * Read at each scrape. `null`: no series. A known label set that is not among them is 0, unless the whole could not
- * be read.
- */
+/** Read at each scrape. `null`: no series. A known label set that is missing is 0, unless nothing could be read. */
 export interface Read<
   T extends 'gauge' | 'counter' = 'gauge' | 'counter',
   L extends string = string,
@@ -96,7 +93,7 @@ export interface Read<
   readonly read: (scrape: Scrape) => readonly MetricSample<L>[] | null;
 }
 
-/** A distribution that is read at each scrape. Unlike a counter's, its numbers may fall: no `rate`. */
+/** A distribution that is read at each scrape. Its numbers may fall, unlike a counter's: do not use `rate`. */
 export interface ReadAges<L extends string = string> extends Declared<L> {
   readonly type: 'histogram';
   readonly ages: (stats: MirrorStats) => readonly AgeSample<L>[];
@@ -106,7 +103,7 @@ export type Metric = Counted | Observed | Read | ReadAges;
 
 const unlabelled = <L extends string>(): Labels<L> => ({ names: [], sets: [] });
 
-/** Labels with all combinations of their values. */
+/** Returns labels with all combinations of their values. */
 export function each<const L extends string>(values: Readonly<Record<L, readonly string[]>>): Labels<L> {
   const names = Object.keys(values) as L[];
   const sets = names.reduce<Record<string, string>[]>(
@@ -116,12 +113,12 @@ export function each<const L extends string>(values: Readonly<Record<L, readonly
   return { names, sets: sets as LabelSet<L>[] };
 }
 
-/** Labels with these sets of values only, where not every combination occurs. */
+/** Returns labels with only these sets of values, for combinations that do not all occur. */
 export function only<const L extends string>(names: readonly L[], sets: readonly LabelSet<L>[]): Labels<L> {
   return { names, sets };
 }
 
-/** Labels whose values are not known in advance. */
+/** Returns labels whose values are not known in advance. */
 export function unlisted<const L extends string>(...names: readonly L[]): Labels<L> {
   return { names, sets: [] };
 }
@@ -161,12 +158,12 @@ export function gauge<L extends string = never>(row: FromStats<L>): Read<'gauge'
   return fromStats('gauge', row);
 }
 
-/** Declares a counter that Postgres keeps: it outlives the daemons, and all of them show the same. */
+/** Declares a counter that Postgres keeps: it outlives the daemons, and all of them show the same value. */
 export function storedCounter<L extends string = never>(row: FromStats<L>): Read<'counter', L> {
   return fromStats('counter', row);
 }
 
-/** Declares a gauge of the daemon itself: it is there, too, while Postgres cannot be read. */
+/** Declares a gauge of the daemon itself, which is also available while Postgres cannot be read. */
 export function ownGauge<L extends string = never>(
   row: Declaration<L> & { readonly read: (scrape: Scrape) => Samples<NoInfer<L>> },
 ): Read<'gauge', L> {
@@ -186,10 +183,10 @@ export function ages<L extends string = never>(
   return { labels: unlabelled(), ...row, type: 'histogram' };
 }
 
-/** A bare value becomes one sample without labels. */
+/** Turns a bare value into one sample without labels. */
 export function samplesOf<L extends string>(samples: Samples<L>): readonly MetricSample<L>[] {
   return typeof samples === 'object' && samples !== null ? samples : [{ value: samples }];
 }
 
-/** Every value of a type, in this order: one that is missing, or is none, does not compile. */
+/** Lists every value of a type, in this order. A missing or an unknown one does not compile. */
 export const allOf = <T extends string>(values: Readonly<Record<T, true>>): T[] => Object.keys(values) as T[];

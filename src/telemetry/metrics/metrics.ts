@@ -16,15 +16,14 @@ import { PROCESS_METRICS } from './process-metrics.ts';
 export const PREFIX = 'catalog_mirror_';
 
 /**
- * Every metric of the daemon, by its name without the prefix. Types, series that are there from the start, the table
- * of docs/metrics.md and what a panel may refer to are inferred from it. Names and labels are only added to:
- * dashboards and alerts read them.
+ * Every metric of the daemon, by its name without the prefix. Types, initial series, the table of docs/metrics.md and
+ * what a panel may refer to are inferred from it. Names and labels are only ever added, because dashboards and alerts
+ * read them.
  */
 export const METRICS = { ...PROCESS_METRICS, ...MIRROR_METRICS };
 
 /**
- * Gauges of prom-client whose names say that they are counters. The same numbers, by type, are in
- * `nodejs_active_handles` and so on.
+ * Gauges of prom-client that are named like counters. `nodejs_active_handles` and so on have the same numbers, by type.
  */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -35,20 +34,20 @@ const MISNAMED = [
 export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure' | 'now'>;
 
 export interface Metrics {
-  /** Prometheus text format, with the Node.js runtime's own metrics. */
+  /** Returns the Prometheus text format, with the Node.js runtime's own metrics. */
   text(): Promise<string>;
-  /** Counts what has happened, in every metric that its event increments. */
+  /** Counts an observation in every metric that its event increments. */
   count(observation: Observation): void;
   /**
-   * Replaces everything that is read from the mirror; stats are null when it could not be read: old numbers do not
-   * linger.
+   * Replaces everything that is read from the mirror, so that old numbers do not linger; stats are null if it could not
+   * be read.
    */
   setMirror(scrape: MirrorScrape): void;
 }
 
 /**
- * The metrics of one daemon in a registry of their own. In: the program's version, and the mirror's name (none: no
- * label has it).
+ * Creates the metrics of one daemon in a registry of their own. Takes the program's version and the mirror's name;
+ * without a name no label has it.
  */
 export function createMetrics(options: { readonly version: string; readonly mirror?: string }): Metrics {
   const { version, mirror = '' } = options;
@@ -74,7 +73,7 @@ export function createMetrics(options: { readonly version: string; readonly mirr
   };
 }
 
-/** Registers a metric that events increment; returns what counts them. */
+/** Registers a metric that events increment; returns the function that counts them. */
 function countIn(
   registry: Registry,
   name: string,
@@ -113,7 +112,7 @@ interface Series {
   readonly metricName?: string;
 }
 
-/** Registers a metric that is read at each scrape; returns what replaces all of its series at once. */
+/** Registers a metric that is read at each scrape; returns the function that replaces all of its series at once. */
 function readInto(
   registry: Registry,
   name: string,
@@ -130,7 +129,7 @@ function readInto(
       series = [];
     },
   };
-  // A registry asks its metrics for no more than this; the library's type lists its own classes only.
+  // A registry asks its metrics for no more than this, but the library's type lists only its own classes.
   registry.registerMetric(registered as unknown as Registered);
   return (scrape) => {
     if ('ages' in metric)
@@ -147,7 +146,7 @@ function values(labels: Labels, samples: readonly MetricSample[] | null): Series
   );
 }
 
-/** The known label sets that none of the samples has. */
+/** Returns the known label sets that no sample has. */
 function missing({ names, sets }: Labels, samples: readonly { readonly labels?: LabelSet }[]): LabelSet[] {
   const keyOf = (set: LabelSet) => JSON.stringify(names.map((name) => set[name]));
   const present = new Set(samples.map(({ labels = {} }) => keyOf(labels)));
@@ -156,7 +155,7 @@ function missing({ names, sets }: Labels, samples: readonly { readonly labels?: 
 
 const NOTHING: AgeDistribution = { buckets: [], count: 0, sumSeconds: 0 };
 
-/** The series of distributions that were computed elsewhere: their buckets are cumulative already. */
+/** Returns the series of distributions that were computed elsewhere, whose buckets are already cumulative. */
 function distributions(name: string, labels: Labels, samples: readonly AgeSample[]): Series[] {
   const empty = missing(labels, samples).map((set) => ({ labels: set, ages: NOTHING }));
   return [...samples, ...empty].flatMap(({ labels: set = {}, ages }) => [

@@ -15,18 +15,18 @@ const STATES = allOf<(typeof SKU_STATES)[number]>({
 const PRICE_SOURCES = allOf<(typeof SOURCES)[number]>({ snapshot: true, live: true });
 const INCIDENT_CAUSES = allOf<IncidentCause>({ 'live-count': true, deferrals: true });
 const CATALOG_STATES = allOf<MirrorStats['catalogState']>({ ok: true, stale: true, none: true });
-/** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
+/** Reasons that are always shown, at 0 if nothing is due for them; others appear when they occur. */
 const REASONS = ['new', 'changed', 'live', 'unlisted', 'missed', 'deferred', 'error', 'metadata', 'sweep'];
 
-/** Seconds since 1970; null for a time that is not known. */
+/** Converts a time to seconds since 1970; null if it is unknown. */
 const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 1000);
-/** 1 in the series of the one value that holds; those of the others are 0. */
+/** Returns 1 for the series of the value that holds; the others are 0. */
 const is = <const L extends string>(label: L, value: string | null) =>
   value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
 
 /**
- * Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read
- * them with `max`.
+ * Metrics of the mirror, read at each scrape. All daemons show the same values, except in metrics of the daemon itself
+ * (ownGauge). Read them with `max`.
  */
 export const MIRROR_METRICS = {
   build_info: ownGauge({
@@ -227,7 +227,7 @@ export const MIRROR_METRICS = {
   state_reason: ownGauge({
     help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
     labels: each({ code: REASON_CODES }),
-    // Two reasons may have one code; Prometheus rejects a scrape with a series twice.
+    // Two reasons may share a code, and Prometheus rejects a scrape that contains a series twice.
     read: ({ health }) =>
       [...new Set(health?.reasons.map(({ code }) => code))].map((code) => ({ labels: { code }, value: 1 })),
   }),

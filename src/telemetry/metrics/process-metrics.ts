@@ -11,7 +11,7 @@ import { counter, each, histogram, only } from './declaration.ts';
 
 /** From a cached answer to a manifest download. */
 const REQUEST_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
-/** A request waits 15 s for its permit before it is put off, and as long behind others of its process. */
+/** A request waits up to 15 s for its permit before it is postponed, and as long behind others of its process. */
 const WAIT_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
 /** From the next call to a backlog of a day. */
 const REPORT_BUCKETS = [2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10_800, 21_600, 86_400];
@@ -25,7 +25,7 @@ const REQUEST_ENDS = only(
   ['route', 'outcome'],
   ROUTES.flatMap((route) => ['ok', ...kindsOf(route)].map((outcome) => ({ route, outcome }))),
 );
-/** How the run of a manifest or a delta can end; also by a broken chain, if a manifest has mended nothing. */
+/** How a manifest or delta run can fail. A broken chain counts only if no manifest has repaired it. */
 const RUN_ENDS = {
   manifest: [...kindsOf('manifest'), ...kindsOf('manifest-file'), ...Object.keys(REFUSAL_HINTS)],
   delta: kindsOf('delta'),
@@ -40,7 +40,7 @@ const SYNC_ENDS = only(
   ),
 );
 
-/** Metrics of what this process did: events increment them, and they begin with it. Read them with `sum`. */
+/** Metrics of what this process did since its start, incremented by events. Read them with `sum`. */
 export const PROCESS_METRICS = {
   bulk_skus_total: counter({
     help: 'SKUs in bulk answers, by outcome.',

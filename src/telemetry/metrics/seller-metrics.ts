@@ -3,7 +3,7 @@ import type { FollowerNow } from '../../store/history/follower-list.ts';
 import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
 import { each, gauge, storedCounter, unlisted } from './declaration.ts';
 
-/** What is promised of the age of prices, and what became of it; part of MIRROR_METRICS. */
+/** Promised ages of prices, and how they were kept; part of MIRROR_METRICS. */
 export const PROMISE_METRICS = {
   promises: gauge({
     help: 'SKUs whose age is promised (catalog.watchlist.max_age), by whether the account can keep it.',
@@ -19,13 +19,13 @@ export const PROMISE_METRICS = {
   }),
 };
 
-/** A number of each source of hints that is known now; their names are sellers' own. */
+/** Reads a number of each source of hints that is known now. Their names are the sellers' own. */
 const bySource =
   (of: (source: HintSourceStats) => number) =>
   ({ hints }: MirrorStats) =>
     hints.sources.map((source) => ({ labels: { source: source.source }, value: of(source) }));
 
-/** What sellers have hinted at, and how often they were right; part of MIRROR_METRICS. */
+/** Hints of sellers, and how often they were right; part of MIRROR_METRICS. */
 export const HINT_METRICS = {
   hints_total: storedCounter({
     help: 'Hints of sellers (catalog.hint) that the mirror has read, by source. Sources beyond the fiftieth are one, other.',
@@ -60,7 +60,7 @@ export const HINT_METRICS = {
   }),
 };
 
-/** A value of each follower (fifty at most); their names are the seller's own. */
+/** Reads a value of each follower (fifty at most). Their names are the seller's own. */
 const byFollower =
   (of: (follower: FollowerNow) => number | null) =>
   ({ followers }: MirrorStats) =>
@@ -69,7 +69,7 @@ const byFollower =
       value: of(follower),
     }));
 
-/** How far those are who follow with a name (`catalog-mirror follow`); part of MIRROR_METRICS. */
+/** Progress of the followers that have a name (`catalog-mirror follow`); part of MIRROR_METRICS. */
 export const FOLLOWER_METRICS = {
   follower_behind_changes: gauge({
     help:

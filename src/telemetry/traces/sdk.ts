@@ -33,7 +33,7 @@ import { createTracer, errorType, queueSpans } from './tracer.ts';
 
 export type TraceConfig = Pick<Config, 'traces' | 'log'>;
 
-/** What OpenTelemetry's part of this gives to the rest. */
+/** What the part that uses OpenTelemetry offers to the rest. */
 export interface Sdk {
   readonly tracer: Tracer;
   readonly queues: QueueTelemetry;
@@ -41,10 +41,10 @@ export interface Sdk {
   readonly close: () => Promise<void>;
 }
 
-/** Longest time at the end for sending the spans that are left. */
+/** Longest time for sending the remaining spans at the end. */
 const FLUSH_WITHIN_MS = 1500;
 
-// There is one a process, however many daemons that runs.
+// There is one per process, however many daemons it runs.
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 
 interface SdkOptions {
@@ -55,9 +55,9 @@ interface SdkOptions {
 }
 
 /**
- * OpenTelemetry's SDK, put together without its globals but for the context, of which there is one a process. Spans
- * wait in a queue of bounded length and are sent in batches: a collector that is away or slow costs spans, and
- * nothing else.
+ * Starts OpenTelemetry's SDK without its global tracer. Only the context, the diagnostic logger and the error handler
+ * are global, one per process. Spans wait in a bounded queue and are sent in batches: a collector that is away or slow
+ * costs spans, and nothing else.
  */
 export async function startSdk({ config, url, log, clock }: SdkOptions): Promise<Sdk> {
   const { traces } = config;
@@ -68,7 +68,7 @@ export async function startSdk({ config, url, log, clock }: SdkOptions): Promise
     { error: noise, warn: noise, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
-  // What fails to be sent is logged by the watched exporter.
+  // The watched exporter logs what cannot be sent.
   setGlobalErrorHandler(ignore);
   const processor = new BatchSpanProcessor({
     exporter: watched(await openExporter(traces, url), lines),
@@ -98,30 +98,32 @@ async function openExporter(
     userAgent: `catalog-mirror/${VERSION}`,
     headers: async () => ({ ...presentHeaders(headers), ...presentHeaders(ownHeaders) }),
   };
-  // Each has its own encoding; only one of them is needed.
+  // Each package has its own encoding, and only one of them is needed.
   const { OTLPTraceExporter } = await (protocol === 'http/json'
     ? import('@opentelemetry/exporter-trace-otlp-http')
     : import('@opentelemetry/exporter-trace-otlp-proto'));
   return new OTLPTraceExporter(options);
 }
 
-/** As their file has them now, where they are in one. */
+/** Returns the current headers, read again if they are in a file. */
 function presentHeaders(source: SecretSource | null): Readonly<Record<string, string>> {
   if (source === null) return {};
   source.refresh();
   return parseHeaderPairs(source.read()) ?? {};
 }
 
-/** OTEL_RESOURCE_ATTRIBUTES and who sends: what the former names, too, is as it says. */
+/**
+ * Describes the sender. OTEL_RESOURCE_ATTRIBUTES takes precedence; over its service name, as the detector knows,
+ * OTEL_SERVICE_NAME does.
+ */
 function resourceOf({ serviceName }: Config['traces'], mirror: string): Resource {
   return resourceFromAttributes({
+    'service.name': serviceName,
     'service.version': VERSION,
     'host.name': hostname(),
     'process.pid': process.pid,
     'catalog_mirror.name': mirror,
-  })
-    .merge(detectResources({ detectors: [envDetector] }))
-    .merge(resourceFromAttributes({ 'service.name': serviceName }));
+  }).merge(detectResources({ detectors: [envDetector] }));
 }
 
 function samplerOf({ sampler, ratio }: Config['traces']): Sampler {
@@ -135,15 +137,15 @@ function samplerOf({ sampler, ratio }: Config['traces']): Sampler {
   return name === sampler ? root : new ParentBasedSampler({ root });
 }
 
-/** Log lines of the sending of spans. */
+/** Log lines about sending spans. */
 export interface ExportLines {
   readonly failed: (err: unknown, spans: number) => void;
   readonly worked: () => void;
-  /** What the SDK has to say. */
+  /** A message of the SDK. */
   readonly noise: (text: string) => void;
 }
 
-/** Log lines about spans that could not be sent, and what the SDK says; those that last are throttled. */
+/** Creates log lines about spans that could not be sent and messages of the SDK; lasting ones are throttled. */
 export function exportLines(log: Log, clock: Clock): ExportLines {
   const throttle = createLogThrottle(clock);
   let lost = 0;
@@ -160,14 +162,14 @@ export function exportLines(log: Log, clock: Clock): ExportLines {
         log.info({ event: 'traces.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
     },
     noise(text) {
-      // Numbers in it count what is new each time.
+      // Numbers are replaced, because they are new each time.
       const { say, ...facts } = throttle.again('noise', text.replaceAll(/\d+/g, '#').slice(0, 200));
       throttled(log, 'warn', say, { event: 'library.noise', from: 'opentelemetry', text, ...facts });
     },
   };
 }
 
-/** An exporter that says how it gets on. */
+/** Wraps an exporter to log its failures and recoveries. */
 function watched(exporter: SpanExporter, lines: ExportLines): SpanExporter {
   return {
     export(spans: ReadableSpan[], done) {

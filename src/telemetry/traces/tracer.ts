@@ -17,24 +17,24 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Attributes, Span, SpanOptions, Tracer } from '../../lib/tracer.ts';
 import { sqlState } from '../../store/connection/sql-errors.ts';
 
-/** Spans that later ones may link to. A report of the delta has one; each is remembered for a day and more. */
+/** How many spans later ones may link to. A report of the delta has one; each is remembered for a day and more. */
 const MAX_REMEMBERED = 512;
 /** The wall clock was set if its difference from the monotonic one has changed by more than this. */
 const WAS_SET_MS = 5;
-/** A call may have SKUs of many reports. */
+/** A call may contain SKUs of many reports. */
 const MAX_LINKS = 8;
 
 const KINDS = { client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const;
 const kindOf = (kind: SpanOptions['kind']) => (kind === undefined ? SpanKind.INTERNAL : KINDS[kind]);
 
-/** Spans as OpenTelemetry makes them. */
+/** Creates a tracer whose spans are OpenTelemetry's. */
 export function createTracer(otel: OtelTracer, clock: Clock): Tracer {
   const remembered = new Remembered();
   let offset = clock.now() - clock.monotonic();
 
   /**
-   * A time of the monotonic clock as one of the wall clock, of which milliseconds are whole: neighbours keep their
-   * order.
+   * Converts a time of the monotonic clock to the wall clock. The offset changes only if the wall clock was set, so
+   * that neighbours keep their order although the wall clock counts whole milliseconds.
    */
   function timeOf(monotonic: number): number {
     const present = clock.now() - clock.monotonic();
@@ -94,7 +94,7 @@ function fail(span: OtelSpan, kind: string): void {
   span.setAttribute('error.type', kind).setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** A kind, a SQLSTATE or a class: never a message, which may hold values and secrets. */
+/** Returns an error's kind, SQLSTATE or class: never its message, which may contain values and secrets. */
 export function errorType(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   if ('kind' in error && typeof error.kind === 'string') return error.kind;
@@ -107,7 +107,7 @@ function known(attributes: Attributes): OtelAttributes {
   return found;
 }
 
-/** The last spans that were remembered, by key. */
+/** The spans remembered last, by key. */
 class Remembered {
   readonly #spans = new Map<string, SpanContext>();
 
@@ -122,14 +122,14 @@ class Remembered {
     }
   }
 
-  /** Each of them once. */
+  /** Returns each span once. */
   of(keys: readonly string[]): SpanContext[] {
     const found = keys.flatMap((key) => this.#spans.get(key) ?? []);
     return [...new Map(found.map((span) => [span.spanId, span])).values()].slice(0, MAX_LINKS);
   }
 }
 
-/** A span of BullMQ's; of an error it tells the kind, and not the message. */
+/** A span of BullMQ that records an error's kind instead of its message. */
 class QueueSpan extends BullMQOTelSpan {
   override recordException(exception: Parameters<BullMQOTelSpan['recordException']>[0]): void {
     this.setAttribute('error.type', errorType(exception));
@@ -137,15 +137,15 @@ class QueueSpan extends BullMQOTelSpan {
 }
 
 /**
- * BullMQ's own instrumentation, for queues in Redis and in Postgres alike. Jobs carry no trace from one process to
- * another: the next job of a schedule is made while the one before is taken, so that all of them would be one trace
- * without an end.
+ * Adapts BullMQ's own instrumentation, for queues in Redis and in Postgres alike. Jobs carry no trace from one process
+ * to another: the next job of a schedule is created while the previous one is taken, so all of them would be one
+ * endless trace.
  */
 export function queueSpans(tracer: OtelTracer): Telemetry<Context> {
   const { contextManager } = new BullMQOtel();
   return {
     tracer: {
-      // The kinds of both have the same numbers.
+      // Both number their kinds alike.
       startSpan: (name, options, parent) =>
         new QueueSpan(tracer.startSpan(name, { kind: options?.kind ?? SpanKind.INTERNAL }, parent)),
     },

@@ -8,24 +8,24 @@ import type { TraceConfig } from './sdk.ts';
 /** The traces of a daemon. */
 export interface Tracing {
   readonly tracer: Tracer;
-  /** What queues and workers are instrumented with; null: nothing. */
+  /** The instrumentation of queues and workers; null: none. */
   readonly queues: QueueTelemetry | null;
-  /** The same log, with the ids of the span that each line is written within. */
+  /** Wraps a log: each line gets the ids of the span that it is written within. */
   readonly logOf: (log: Log) => Log;
-  /** Sends what is left, and gives that up soon where the collector does not take it. Never rejects. */
+  /** Sends what is left, but soon gives up if the collector does not take it. Never rejects. */
   readonly close: () => Promise<void>;
 }
 
 const OFF: Tracing = { tracer: NO_TRACER, queues: null, logOf: (log) => log, close: async () => {} };
 
-/** The URL that traces are sent to; null where there are to be none. */
+/** Returns the URL that traces are sent to, or null if none are to be sent. */
 export function traceUrl({ traces }: Pick<Config, 'traces'>): string | null {
   const { endpoint, url, disabled, exporter } = traces;
   if (disabled || exporter === 'none') return null;
   return url ?? (endpoint === null ? null : `${endpoint.replace(/\/+$/, '')}/v1/traces`);
 }
 
-/** Begins to trace where a collector is configured. Only then anything of OpenTelemetry is loaded. */
+/** Starts tracing if a collector is configured. Only then is anything of OpenTelemetry loaded. */
 export async function openTracing(config: TraceConfig, log: Log, clock: Clock): Promise<Tracing> {
   const url = traceUrl(config);
   if (url === null) return OFF;

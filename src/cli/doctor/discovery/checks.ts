@@ -19,7 +19,7 @@ import { bulkElements, deltaElements, type ElementShape } from './shapes.ts';
 
 const MESSAGE_LENGTH = 160;
 
-/** Judges all evidence. Pure; no value of an answer gets into the findings but what a refusal says in words. */
+/** Judges all evidence. Pure. No value of an answer gets into the findings, except for the words of a refusal. */
 export function discovered(evidence: Evidence, names: FieldNames): Discovered {
   const parts = [
     urlPart(evidence, names),
@@ -139,7 +139,7 @@ function bodyPart(evidence: Evidence, names: FieldNames): Part {
   return { findings: [fail('bulk body', text, remedy)], unknown };
 }
 
-/** The refusal's `message`, quoted and shortened; null where the body has none. */
+/** Returns the refusal's `message`, quoted and shortened, or null if the body has none. */
 function messageOf(body: unknown): string | null {
   if (typeof body !== 'object' || body === null || !('message' in body)) return null;
   const { message } = body;
@@ -199,7 +199,7 @@ const asked = (evidence: Evidence, place: string): boolean =>
 
 function deltaPart({ delta }: Evidence): Part {
   const answers = delta.filter(({ kind }) => kind === 'ok');
-  // Names of members are another check's matter: here only the frame is read.
+  // Another check covers the names of members; here only the frame is read.
   const frames = answers.map(({ body }) => readDelta(emptied(body), { priceFields: [], skuField: 'sku' }));
   const wrong = frames.find((reading) => !reading.ok);
   if (wrong !== undefined && !wrong.ok)

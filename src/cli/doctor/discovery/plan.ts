@@ -8,22 +8,22 @@ import { bulkElements, namesRefused, entriesIn, manyNames, namesRead, unknownSku
 /** SKUs to ask for, from the beginning of the manifest file or from the mirror. */
 export interface SkuSample {
   readonly snapshot: readonly string[];
-  /** Each costs the partner a live computation: few are asked for. */
+  /** Few are requested, because each costs the partner a live computation. */
   readonly live: readonly string[];
-  /** Manifest field whose URL gave a file that reads; null: none did. */
+  /** The manifest field whose URL led to a readable file; null: none did. */
   readonly urlPath: string | null;
-  /** Why there is no file; null where there is, or where there was no URL. */
+  /** Why there is no file; null if there is one, or there was no URL. */
   readonly problem: { readonly message: string; readonly hint: string } | null;
 }
 
-/** One bulk call and what came of it. `kind` is 'ok' or the error's. */
+/** One bulk call and its result. `kind` is 'ok' or the error's kind. */
 interface BulkTry {
   readonly sent: ReadonlyMap<string, readonly string[]>;
   readonly kind: string;
   readonly body: unknown;
 }
 
-/** One delta and what came of it; `path`: the manifest field that the token came from, null: the mirror's own token. */
+/** One delta and its result. `path` is the manifest field that the token came from; null: the mirror's own token. */
 export interface DeltaTry {
   readonly path: string | null;
   readonly kind: string;
@@ -37,11 +37,11 @@ export interface Evidence {
     readonly body: unknown;
     readonly candidates: ManifestCandidates;
   } | null;
-  /** Null: not looked for yet. */
+  /** Null: not searched for yet. */
   readonly sample: SkuSample | null;
   readonly bulk: readonly BulkTry[];
   readonly delta: readonly DeltaTry[];
-  /** Token of the mirror, where it has one: a delta from there may hold elements. */
+  /** The mirror's token, if it has one: a delta from there may contain elements. */
   readonly ownToken: string | null;
 }
 
@@ -61,8 +61,8 @@ const SAMPLE_SNAPSHOT = 12;
 const SAMPLE_LIVE = 2;
 
 /**
- * The name under which the partner reads the list; of several, the configured one if it is among them. Null: not known
- * yet.
+ * Returns the name under which the partner reads the list; of several, the configured one if it is among them. Null if
+ * it is not known yet.
  */
 export function bodyKeyOf(evidence: Evidence, configured: string): string | null {
   for (const { sent, kind, body } of evidence.bulk) {
@@ -72,14 +72,14 @@ export function bodyKeyOf(evidence: Evidence, configured: string): string | null
   return null;
 }
 
-/** SKUs of one call under a name that is known, or believed in. */
+/** Returns the SKUs of one call under a name that is known or assumed. */
 function sampleList({ snapshot, live }: Pick<SkuSample, 'snapshot' | 'live'>): string[] {
   return [...snapshot.slice(0, SAMPLE_SNAPSHOT), ...live.slice(0, SAMPLE_LIVE)];
 }
 
 /**
- * The next thing to ask, from what is known. Each question but 'sample' is one request. The order is by what the
- * mirror cannot do without: catalog, body key, token; then what is still unseen.
+ * Decides what to ask next, from what is known. Each question except 'sample' is one request. First comes what the
+ * mirror cannot do without: catalog, body key, token; then what has not been seen yet.
  */
 export function nextQuestion(evidence: Evidence, names: Names): Question {
   if (evidence.manifest === null) return { ask: 'manifest' };
@@ -93,7 +93,7 @@ export function nextQuestion(evidence: Evidence, names: Names): Question {
   return nextDelta(evidence, names) ?? nextSample(evidence, sample, key) ?? { ask: 'nothing' };
 }
 
-/** The next body to try: all names at once, then what the partner's error names, then the configured name by itself. */
+/** Returns the next body to try: all names at once, then those in the partner's error, then only the configured one. */
 function nextBody(
   tries: readonly BulkTry[],
   sample: SkuSample,
@@ -105,35 +105,35 @@ function nextBody(
   if (last.kind !== 'bad-request') return null;
   const alone = new Set(tries.filter(({ sent }) => sent.size === 1).flatMap(({ sent }) => [...sent.keys()]));
   const { wanted, unwanted } = namesRefused(last.body);
-  // A validator that refuses unknown names leaves the right one out of its error.
+  // A validator that refuses unknown names does not mention the right one in its error.
   const allowed = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
   const next = [...wanted, ...allowed, configured].find((name) => !alone.has(name));
   if (next === undefined) return null;
-  // The refusal may concern the SKU, which does not exist.
+  // The refusal may be about the unknown SKU, so a name that was already sent is tried without it.
   const unknown = last.sent.has(next) && unwanted.length === 0 ? [] : [unknownSku(0)];
   return new Map([[next, [...sampleList(sample), ...unknown]]]);
 }
 
-/** Error kinds with which a delta rejects an unknown token. */
+/** Kinds of error with which a delta rejects an unknown token. */
 const UNKNOWN_TOKEN = new Set(['snapshot-expired', 'since-missing', 'bad-request']);
 
-/** The field that a delta has confirmed as the snapshot's identifier. */
+/** Returns the field that a delta has confirmed as the snapshot's identifier. */
 export function confirmedToken(delta: readonly DeltaTry[]): string | null {
   return delta.find(({ path, kind }) => path !== null && takesToken(kind))?.path ?? null;
 }
 
-/** Manifest fields whose value a delta rejected as an unknown token. */
+/** Returns the manifest fields whose value a delta rejected as an unknown token. */
 export function rejectedTokens(delta: readonly DeltaTry[]): string[] {
   return delta.flatMap(({ path, kind }) => (path !== null && UNKNOWN_TOKEN.has(kind) ? [path] : []));
 }
 
-/** A change set that is too large was counted from a token that is known. */
+/** Returns whether a delta knew its token. A change set that is too large was also counted from a known token. */
 const takesToken = (kind: string): boolean => kind === 'ok' || kind === 'delta-too-large';
 
 function nextDelta({ manifest, delta }: Evidence, names: Names): Question | null {
   const asked = delta.at(-1);
   const settled = confirmedToken(delta) !== null;
-  // Any other answer says nothing of the token, and would say so again.
+  // Any other answer says nothing about the token, and would be the same again.
   if (settled || (asked !== undefined && !UNKNOWN_TOKEN.has(asked.kind))) return null;
   const tried = new Set(delta.map(({ path }) => path));
   const all = manifest?.candidates.snapshotId ?? [];
@@ -145,7 +145,7 @@ function nextDelta({ manifest, delta }: Evidence, names: Names): Question | null
   return { ask: 'delta', since: next.value, path: next.path, why: 'whether this is the snapshot identifier' };
 }
 
-/** What is worth one more request once names and token are known. */
+/** Decides what is worth one more request once names and token are known. */
 function nextSample(evidence: Evidence, sample: SkuSample, key: string | null): Question | null {
   const bodies = evidence.bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
   const seen = new Set(bodies.flatMap((body) => entriesIn(body)).map(({ sku }) => sku));
@@ -168,18 +168,18 @@ function nextSample(evidence: Evidence, sample: SkuSample, key: string | null): 
   return { ask: 'delta', since: evidence.ownToken, path: null, why: 'form of the delta’s lists' };
 }
 
-/** What the mirror has learned of names that the partner does not document, and reads answers by. */
+/** What the mirror has learned about undocumented names, and uses to read answers. */
 export interface KnownNames {
-  /** Null: no form of entries is held. */
+  /** Null: the mirror holds no form of entries. */
   readonly price: EntryForm | null;
-  /** That of records without any entry of it; null: none is held. */
+  /** The form of records without any entry of `price`; null: none is held. */
   readonly also?: EntryForm | null;
   readonly manifest: KnownFields;
 }
 
 export const NOTHING_KNOWN: KnownNames = { price: null, manifest: { url: null, snapshotId: null } };
 
-/** The five names as configured (null: found by shape), and what is known besides. */
+/** The five names as configured (null: found by shape), and what else is known. */
 export interface FieldNames extends Names {
   readonly price: readonly string[];
   readonly sku: string;
@@ -189,17 +189,17 @@ export interface FieldNames extends Names {
 
 export interface Discovered {
   readonly findings: readonly CheckResult[];
-  /** Variables and the values that the partner's answers have shown to be right. */
+  /** Variables with the values that the partner's answers have confirmed. */
   readonly settings: Readonly<Record<string, string>>;
   readonly unknown: readonly string[];
 }
 
-/** What one check has found. */
+/** The result of one check. */
 export type Part = Partial<Discovered>;
 
 export const shown = (name: string): string => `\`${harmless(name).slice(0, 64)}\``;
 export const several = (names: readonly string[]): string => names.slice(0, 8).map(shown).join(', ');
 
-/** The bodies of bulk calls that were answered. */
+/** Returns the bodies of the answered bulk calls. */
 export const answered = ({ bulk }: Evidence): unknown[] =>
   bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);

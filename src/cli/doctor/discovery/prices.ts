@@ -5,7 +5,7 @@ import { fail, type CheckResult, ok, warn } from '../check.ts';
 import { answered, type FieldNames, type Part, several, shown, type Evidence } from './plan.ts';
 import { entriesIn, formsIn, type FormsSeen, type PriceShape, priceShape } from './shapes.ts';
 
-/** Where the price is, and what of the sample could be read. */
+/** Finds where the price is, and what could be read of the sample. */
 export function pricePart(evidence: Evidence, names: FieldNames): Part {
   const bodies = answered(evidence);
   if (bodies.length === 0) return {};
@@ -48,7 +48,7 @@ function unreadableIn(body: unknown, names: FieldNames): string[] {
   );
 }
 
-/** What the mirror holds counts for an hour after the last entry that had it. */
+/** Warns if the mirror holds a form that no entry has. It still counts for an hour after the last entry that had it. */
 function formFindings({ held, isHeld }: FormsSeen): CheckResult[] {
   if (held === null || isHeld) return [];
   const read = held.field === null ? 'plain numbers' : shown(held.field);

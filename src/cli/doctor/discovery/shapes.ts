@@ -11,13 +11,13 @@ import {
 } from '../../../partner/size-map.ts';
 
 /*
- * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
- * Pure: bodies come in as the partner sent them, field names go out, and never a value.
+ * What the shape of an answer reveals about names that the partner does not document (partner rules 2.4.open,
+ * 2.5.open). Pure: takes bodies as the partner sent them, and returns field names, never a value.
  */
 
 const LISTS = ['not_found', 'deferred', 'errors'] as const;
 
-/** Common names of such a list; the configured one comes before them. */
+/** Common names of such a list; the configured one is put before them. */
 const BODY_KEYS = [
   'skus',
   'sku',
@@ -47,14 +47,12 @@ const BODY_KEYS = [
   'query',
 ];
 
-/**
- * A SKU that no catalog has: the place where the answer names it shows which name was read, and how lists are spelled.
- */
+/** Returns a SKU that no catalog has. Its place in the answer shows which name was read, and how lists are spelled. */
 export const unknownSku = (index: number): string => `catalog-mirror-doctor-${index}`;
 
 /**
- * The body that asks under many names at once: unknown top-level keys are ignored (partner rules 4.1), and each name
- * carries a SKU of its own, so that the answer tells which one was read. The configured name carries the sample.
+ * Builds the body that asks under many names at once. Unknown top-level keys are ignored (partner rules 4.1), and each
+ * name has a SKU of its own, so the answer shows which one was read. The configured name has the sample.
  */
 export function manyNames(
   configured: string,
@@ -70,7 +68,7 @@ export function manyNames(
   );
 }
 
-/** Every string in a part of an answer, as a value or a key. */
+/** Collects every string in a part of an answer, whether value or key. */
 function textsIn(value: unknown, found: Set<string>): void {
   if (typeof value === 'string') found.add(value);
   else if (Array.isArray(value)) for (const item of value) textsIn(item, found);
@@ -82,7 +80,7 @@ function textsIn(value: unknown, found: Set<string>): void {
   }
 }
 
-/** The names whose SKUs occur in a bulk answer, in the order in which they were sent. */
+/** Returns the names whose SKUs occur in a bulk answer, in the order in which they were sent. */
 export function namesRead(sent: ReadonlyMap<string, readonly string[]>, body: unknown): string[] {
   if (!isObject(body)) return [];
   const texts = new Set(isObject(body['results']) ? Object.keys(body['results']) : []);
@@ -105,13 +103,13 @@ const WANTED = [
   /["'`]?([\w.-]+)["'`]? (?:must|should|is required|is missing|cannot be|may not be|has to|needs to)/g,
 ];
 
-/** What a refusal of a body says of names: those it asks for, and those that it does not want. */
+/** What the refusal of a body says about names: those that it asks for, and those that it does not want. */
 export interface NamesRefused {
   readonly wanted: readonly string[];
   readonly unwanted: readonly string[];
 }
 
-/** Reads the message of a 400 (partner rules 7.2), or the messages of a list of them. */
+/** Reads the message of a 400 (partner rules 7.2), or a list of messages. */
 export function namesRefused(body: unknown): NamesRefused {
   const texts = new Set<string>();
   textsIn(body, texts);
@@ -129,12 +127,10 @@ export function namesRefused(body: unknown): NamesRefused {
   return { wanted: [...wanted].filter((name) => !unwanted.has(name)), unwanted: [...unwanted] };
 }
 
-/**
- * How the elements of lists carry their SKU: as themselves, in a member, or both ways; null where no element was seen.
- */
+/** How the elements of lists contain their SKU: as text, in a member, or unclear (neither text nor objects). */
 export interface ElementShape {
   readonly kind: 'text' | 'object' | 'unclear';
-  /** Member that carries the SKU; null where elements are text, or where it cannot be told. */
+  /** The member that contains the SKU; null if elements are text, or if it cannot be determined. */
   readonly field: string | null;
   readonly members: readonly string[];
 }
@@ -166,12 +162,12 @@ const listed = (body: unknown, names: readonly string[]): unknown[] =>
       })
     : [];
 
-/** How a bulk answer's `not_found`, `deferred` and `errors` spell their SKUs; `asked` are the SKUs that were sent. */
+/** Returns how `not_found`, `deferred` and `errors` of a bulk answer spell their SKUs; `asked` are the SKUs sent. */
 export function bulkElements(body: unknown, asked: ReadonlySet<string>): ElementShape | null {
   return elementShape(listed(body, LISTS), asked);
 }
 
-/** The form in which a delta's lists spell `known` SKUs; null where none is listed. */
+/** Returns how a delta's lists spell `known` SKUs, or null if none is listed. */
 export function deltaElements(body: unknown, known: ReadonlySet<string>): ElementShape | null {
   return elementShape(listed(body, DELTA_LISTS), known);
 }
@@ -182,7 +178,7 @@ export interface SeenEntry {
   readonly entry: unknown;
 }
 
-/** Every `size_map` entry of a bulk answer's records. */
+/** Returns every `size_map` entry of a bulk answer's records. */
 export function entriesIn(body: unknown): SeenEntry[] {
   const results = isObject(body) && isObject(body['results']) ? body['results'] : {};
   return Object.entries(results).flatMap(([sku, record]) => {
@@ -195,37 +191,37 @@ export function entriesIn(body: unknown): SeenEntry[] {
 
 export interface PriceShape {
   readonly entries: number;
-  /** Entries that the configured names read (a bare number is read without a name). */
+  /** Entries that the configured names can read (a bare number needs no name). */
   readonly read: number;
-  /** Names to configure, in order; empty where entries are bare numbers; null where it cannot be told. */
+  /** Names to configure, in order; empty if entries are bare numbers; null if they cannot be determined. */
   readonly fields: readonly string[] | null;
   readonly candidates: readonly string[];
-  /** Set where the configured names read something that is hardly a price. */
+  /** Set if the configured names read something that is hardly a price. */
   readonly doubtful: boolean;
-  /** SKUs whose price is read from a field, and from bare numbers. */
+  /** SKUs whose price is in a field, and SKUs with bare numbers. */
   readonly skus: { readonly named: number; readonly plain: number };
 }
 
-/** The forms by which the entries of all answers are read. */
+/** The forms in which the entries of all answers are read. */
 export interface FormsSeen {
   readonly form: EntryForm | null;
-  /** That of records without any entry of it; null: there are none. */
+  /** The form of records without any entry of `form`; null: there are none. */
   readonly other: EntryForm | null;
   /** The form that the mirror holds; null: none. */
   readonly held: EntryForm | null;
-  /** Whether entries have what the mirror holds. */
+  /** Whether entries have the form that the mirror holds. */
   readonly isHeld: boolean;
-  /** Whether it reads the other form already, and not only after further answers. */
+  /** Whether the mirror already reads the other form, rather than only after further answers. */
   readonly readsOther: boolean;
 }
 
-/** The records' entries that have any content, by SKU. */
+/** Groups the entries with any content by SKU. */
 const recordsOf = (seen: readonly SeenEntry[]): unknown[][] =>
   [...Map.groupBy(seen, ({ sku }) => sku).values()].map((entries) =>
     entries.flatMap(({ entry }) => (entry === null ? [] : [entry])),
   );
 
-/** By which forms the mirror reads these entries, or would after a few such answers. Pure. */
+/** Returns the forms by which the mirror reads these entries, or would after a few such answers. Pure. */
 export function formsIn(
   seen: readonly SeenEntry[],
   configured: readonly string[],
@@ -234,7 +230,7 @@ export function formsIn(
 ): FormsSeen {
   const records = recordsOf(seen);
   const found = formOf(records.flat(), configured, held);
-  // Answers that have the other form alone are no change of form.
+  // Answers that have only the other form do not change the form.
   const isOther = found !== null && also !== null && found.field === also.field;
   const isHeld = held !== null && (found === held || isOther);
   const form = isHeld ? held : found;
@@ -253,8 +249,8 @@ const NOT_PRICE_WORDS =
   /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
 
 /**
- * Where the entries carry their price, and whether the configured names find it, or the forms that the mirror holds;
- * null where no entry has any content.
+ * Returns where the entries have their price, and whether the configured names, or the forms that the mirror holds,
+ * find it. Returns null if no entry has any content.
  */
 export function priceShape(
   seen: readonly SeenEntry[],
@@ -266,17 +262,17 @@ export function priceShape(
   const { held } = forms;
   const amounts = (name: string) =>
     objects.map((object) => readAmount(object, { field: name })).filter((amount) => amount !== undefined);
-  // What is lower than any ask is a count or a rank.
+  // A number lower than any ask is a count or a rank.
   const isDear = (name: string) => amounts(name).some((amount) => amount >= MIN_PRICE);
   const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
   const numeric = names.filter((name) => amounts(name).length > 0);
   const likely = numeric.filter((name) => isDear(name) && !NOT_PRICE_WORDS.test(name));
   const worded = likely.filter((name) => PRICE_WORDS.test(name));
   const [only] = [worded, likely, numeric.filter(isDear)].find((tier) => tier.length === 1) ?? [];
-  // The one that is held first: whoever pins the names in this order has prices read as they are now.
+  // The held name first: whoever pins the names in this order keeps the prices as they are read now.
   const inOrder = configured.toSorted((a, b) => Number(b === held?.field) - Number(a === held?.field));
   const used = inOrder.filter((name) => numeric.includes(name));
-  // A price that is null where others have one: the size has no offer at the moment.
+  // A price that is null where others have one means that the size has no offer at the moment.
   const isBlank = (entry: unknown) =>
     isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
   const entries = all.filter((entry) => !isBlank(entry));
@@ -289,7 +285,7 @@ export function priceShape(
   return { ...shape, fields: only === undefined ? null : [only] };
 }
 
-/** Entries that have a price, each record read by its own form, and how many SKUs have theirs in a field and not. */
+/** Counts the entries with a price, reading each record by its own form, and the SKUs with theirs in a field or not. */
 function readBy(
   { form, other }: FormsSeen,
   seen: readonly SeenEntry[],
