@@ -22,13 +22,13 @@ import {
   useStore,
 } from './support.ts';
 
-/* A seller accepts doubted prices: what has been said of their SKUs since is still to be asked. */
+/* A seller accepts doubted prices: their SKUs are still asked for whatever was reported about them since. */
 
 const store = useStore();
 
 const { answer, priced, seen } = doubting(store);
 
-test('a report that came before the second answer is not lost where the seller accepts the price', async () => {
+test('a report that came before the second answer is not lost when the seller accepts the price', async () => {
   const { sql } = store;
   await priced('A', 'B');
   await answer([found('A', POISON), found('B', POISON)]);
@@ -36,13 +36,13 @@ test('a report that came before the second answer is not lost where the seller a
   const nothing = { removed: [], nowLive: [] };
   await applyDelta(sql, { since: 's1', toSnapshot: 's2', changed: ['A'], ...nothing });
   expect(await acceptDoubted(sql, null)).toBe(2);
-  // Of B nothing has been said: it waits for its sweep.
+  // Nothing was reported about B: it waits for its sweep.
   expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
   expect(await seen('A')).toMatchObject({ doubt: 'owed', actionable: false });
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', lane: 1 });
 });
 
-test('an accepted SKU waits for its metadata where there are no sweeps', async () => {
+test('an accepted SKU waits for its metadata refresh if there are no sweeps', async () => {
   const { sql } = store;
   await sql`update catalog_internal.settings set sweep_interval = 0`;
   await priced('A');
@@ -51,7 +51,7 @@ test('an accepted SKU waits for its metadata where there are no sweeps', async (
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'metadata', lane: 5 });
 });
 
-test('an accepted SKU that counts as live for its deferrals has its next turn as one', async () => {
+test('an accepted SKU that counts as live because of deferrals is next due as a live SKU', async () => {
   const { sql } = store;
   await sql`update catalog_internal.settings set live_interval = 1800`;
   await priced('A');
@@ -67,7 +67,7 @@ test('an accepted SKU that counts as live for its deferrals has its next turn as
   expect(row?.dueIn).toBeCloseTo(0.5, 1);
 });
 
-test('an accepted SKU has the second look that an earlier report is still to have', async () => {
+test('an accepted SKU still gets the second check that an earlier report requires', async () => {
   const { sql } = store;
   await priced('A');
   await sql`update catalog_internal.sync set snapshot_id = 's1'`;
@@ -81,7 +81,7 @@ test('an accepted SKU has the second look that an earlier report is still to hav
   expect(row?.dueIn).toBeCloseTo(LONGEST_CACHED_SECONDS / 3600, 2);
 });
 
-test('nor is what a manifest has told since', async () => {
+test('accepting a price does not cancel what a manifest has reported since', async () => {
   const { sql } = store;
   await standing(store, line('A'));
   await answerAsked(sql, found('A', USUAL));
@@ -91,18 +91,21 @@ test('nor is what a manifest has told since', async () => {
   expect(await seen('A')).toMatchObject({ doubt: 'owed', actionable: false });
 });
 
-test.each(['refresh', 'watched', 'absent', 'clock'])('nor a mark with the reason %s', async (reason) => {
-  const { sql } = store;
-  await priced('A');
-  await answer([found('A', POISON)]);
-  await mark(sql, ['A'], reason);
-  await acceptDoubted(sql, ['A']);
-  const row = (await ledger(sql)).get('A');
-  expect(row).toMatchObject({ reason, lane: 1 });
-  expect(row?.dueIn).toBeLessThanOrEqual(0);
-});
+test.each(['refresh', 'watched', 'absent', 'clock'])(
+  'accepting a price does not cancel a mark with the reason %s',
+  async (reason) => {
+    const { sql } = store;
+    await priced('A');
+    await answer([found('A', POISON)]);
+    await mark(sql, ['A'], reason);
+    await acceptDoubted(sql, ['A']);
+    const row = (await ledger(sql)).get('A');
+    expect(row).toMatchObject({ reason, lane: 1 });
+    expect(row?.dueIn).toBeLessThanOrEqual(0);
+  },
+);
 
-test('nor does a SKU whose second answer was deferred wait for less', async () => {
+test('accepting a price does not shorten the wait of a SKU whose second answer was deferred', async () => {
   const { sql } = store;
   await priced('A');
   await answer([found('A', POISON)]);
@@ -116,7 +119,7 @@ test('nor does a SKU whose second answer was deferred wait for less', async () =
   expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
 });
 
-test('what is doubted after the seller has said so stays doubted, however long it takes to end the others', async () => {
+test('a price doubted after the seller accepted stays doubted, however long ending the other doubts takes', async () => {
   const { sql } = store;
   await priced('A', 'Z');
   await answer([found('A', POISON)]);
@@ -137,7 +140,7 @@ test('what is doubted after the seller has said so stays doubted, however long i
   expect(await seen('Z')).toMatchObject({ doubt: 'implausible', actionable: false });
 });
 
-test('what a clock ahead has dated is accepted, too', async () => {
+test('a doubt dated by a clock that ran ahead can be accepted as well', async () => {
   const { sql } = store;
   await priced('A');
   await answer([found('A', POISON)]);
@@ -145,13 +148,13 @@ test('what a clock ahead has dated is accepted, too', async () => {
   expect(await acceptDoubted(sql, null)).toBe(1);
 });
 
-test('where moves in masses begin meanwhile, what they doubt waits for another word', async () => {
+test('if a mass move begins meanwhile, the doubts it raises need another acceptance', async () => {
   const { sql } = store;
   await priced('A', 'B');
   await answer([found('A', POISON), found('B', POISON)]);
   const accepting: Promise<number>[] = [];
   await sql.begin(async (tx) => {
-    // Where the acceptance has ended those of before.
+    // Here the acceptance has ended the earlier mass moves.
     await tx`lock table catalog_internal.odd_moves in access exclusive mode`;
     accepting.push(acceptDoubted(sql, null));
     await eventually(async () => {

@@ -18,7 +18,7 @@ const store = useStore();
 const OURS = { baseUrl: 'https://partner.example/v1', apiKey: 'key-of-ours' };
 const OTHER = { baseUrl: 'https://staging.partner.example/v1', apiKey: 'key-of-ours' };
 
-/** A mirror of OURS with a token, a baseline, prices, a rate, what looks have taught, and a refusal. */
+/** A mirror of OURS with a token, a baseline, prices, a rate, learned state and a refusal. */
 async function mirrored(): Promise<void> {
   const { sql } = store;
   await noteAccount(sql, OURS);
@@ -43,7 +43,7 @@ test.each([
   ['https://partner.example', 'https://partner.example/'],
   ['https://Partner.Example:443/v1', 'https://partner.example/v1//'],
   ['http://127.0.0.1:4000/v1', 'http://127.0.0.1:5000/v1'],
-])('%s and %s are one partner', (one, same) => {
+])('%s and %s are the same partner', (one, same) => {
   expect(addressOf(one)).toBe(addressOf(same));
 });
 
@@ -52,11 +52,11 @@ test.each([
   ['https://partner.example/v1', 'https://partner.example/v2'],
   ['https://partner.example', 'https://partner.example:8443'],
   ['http://10.0.0.1:4000', 'http://10.0.0.1:5000'],
-])('%s and %s are two', (one, other) => {
+])('%s and %s are two partners', (one, other) => {
   expect(addressOf(one)).not.toBe(addressOf(other));
 });
 
-test('the key is not in the database, and neither is a hash that two databases share', async () => {
+test('the database contains neither the key nor a hash that two databases would share', async () => {
   const { sql } = store;
   await noteAccount(sql, OURS);
   const first = await readAccount(sql);
@@ -66,7 +66,7 @@ test('the key is not in the database, and neither is a hash that two databases s
   expect((await readAccount(sql)).keyHash).not.toBe(first.keyHash);
 });
 
-test('before anything is mirrored, whoever starts next may correct address and key', async () => {
+test('before anything is mirrored, the next start may correct address and key', async () => {
   const { sql } = store;
   expect(await noteAccount(sql, OTHER)).toBe('known');
   expect(await noteAccount(sql, { ...OTHER, apiKey: 'corrected' })).toBe('known');
@@ -74,7 +74,7 @@ test('before anything is mirrored, whoever starts next may correct address and k
   expect(await readAccount(sql)).toMatchObject({ address: OURS.baseUrl, keyReplaced: false });
 });
 
-test('but not where another daemon runs: two of a mirror are of one partner', async () => {
+test('a start with another address is refused while another daemon of the mirror runs', async () => {
   const { sql, url } = store;
   const leaveFirst = await registerInstance(url);
   await noteAccount(sql, OURS);
@@ -88,7 +88,7 @@ test('but not where another daemon runs: two of a mirror are of one partner', as
 });
 
 test.each(SINGLE_ROWS)(
-  'a start that finds the row of %s gone gets as far as making it anew',
+  'a start that finds the row of %s missing gets as far as recreating it',
   async (table) => {
     const { sql } = store;
     await noteAccount(sql, OURS);
@@ -98,7 +98,7 @@ test.each(SINGLE_ROWS)(
   },
 );
 
-test('prices of another partner are refused where nothing tells of a baseline any more', async () => {
+test('prices of another partner are refused even if the record of the baseline is gone', async () => {
   const { sql } = store;
   await mirrored();
   await sql`delete from catalog_internal.sync`;
@@ -106,7 +106,7 @@ test('prices of another partner are refused where nothing tells of a baseline an
   await expect(refuseOtherPartner(sql, OTHER)).rejects.toThrow(ConfigError);
 });
 
-test('at an address of this host the key tells mirrors apart, where that is asked for', async () => {
+test('at an address of this host, the key tells mirrors apart if the caller asks for that', async () => {
   const { sql } = store;
   const demo = { baseUrl: 'http://127.0.0.1:40001', apiKey: 'demo' };
   const others = { baseUrl: 'http://127.0.0.1:8443', apiKey: 'production' };
@@ -119,7 +119,7 @@ test('at an address of this host the key tells mirrors apart, where that is aske
   await refuseOtherAccount(sql, { ...others, baseUrl: demo.baseUrl });
 });
 
-test('a mirror of before is taken for that of the first who starts, and after that for no other', async () => {
+test('a mirror without a recorded account is taken for that of the first start, and then for no other', async () => {
   const { sql } = store;
   await sql`update catalog_internal.sync set manifest_applied_at = now()`;
   expect(await noteAccount(sql, OURS)).toBe('known');
@@ -128,7 +128,7 @@ test('a mirror of before is taken for that of the first who starts, and after th
   expect(await noteAccount(sql, { ...OURS, apiKey: 'another' })).toBe('known');
 });
 
-test('an adopted account begins with nothing that was learned of the other: all is due, no price is trusted, histories stay', async () => {
+test('an adopted account starts without anything learned: all is due, no price is trusted, histories stay', async () => {
   const { sql } = store;
   await mirrored();
   const trusted = async () => [
@@ -136,7 +136,7 @@ test('an adopted account begins with nothing that was learned of the other: all 
   ];
   expect(await trusted()).toEqual([{ sku: 'A' }, { sku: 'L' }]);
   await sql`insert into catalog_internal.left_tokens values ('m1', now())`;
-  // Of this partner it moves with each refresh, and is no history.
+  // At this partner the member moves with each refresh, so it is muted.
   await storeMuted(sql, { muted: [{ part: 'product', path: '["views"]' }], unmuted: [], renewed: [] });
   await adoptAccount(sql, OTHER);
   expect(await noteAccount(sql, OTHER)).toBe('known');

@@ -15,7 +15,7 @@ import {
 
 const store = useStore();
 
-test('an answer is applied although the clock was ahead when the one before was: what it reports is not lost', async () => {
+test('an answer is applied, and its moves kept, even if the clock was ahead at the previous answer', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await answerAsked(sql, found('A', { 9: 100 }));
@@ -27,7 +27,7 @@ test('an answer is applied although the clock was ahead when the one before was:
   expect(await movesOf(sql, 'A')).toHaveLength(1);
 });
 
-test('a SKU that was removed while it was asked about is not settled by the answer, but asked about again, as it was marked', async () => {
+test('an answer does not settle a SKU removed while it was requested: it stays due as it was marked', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await answerAsked(sql, found('A', { 9: 100 }), found('B', { 9: 100 }));
@@ -36,7 +36,7 @@ test('a SKU that was removed while it was asked about is not settled by the answ
   const removed = { since: 's1', toSnapshot: 's2', changed: [], removed: ['A'], nowLive: [] };
   await sql`update catalog_internal.sync set snapshot_id = 's1'`;
   await applyDelta(sql, removed);
-  // As by a clock that was set back between the removal and the claim.
+  // As if a clock had been set back between the removal and the claim.
   await sql`update catalog.skus set removed_at = now() - interval '1 hour' where sku = 'A'`;
   const answer = [found('A', { 9: 200 }), found('B', { 9: 200 })];
   expect(await applyAnswer(sql, claim, answer, REFRESH)).toMatchObject({ accepted: 1 });
@@ -45,7 +45,7 @@ test('a SKU that was removed while it was asked about is not settled by the answ
   expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['A']);
 });
 
-test('a SKU was first priced once', async () => {
+test('the time at which a SKU was first priced is set only once', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const first = async () => {
@@ -62,7 +62,7 @@ test('a SKU was first priced once', async () => {
   expect(before.priced.getTime() - (after.at?.getTime() ?? 0)).toBe(86_400_000);
 });
 
-test('a size without a price has not moved when only its entry changes', async () => {
+test('a size without a price has not moved if only its entry changes', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const entry = (text: string) => found('A', [{ size: '9', price: null, entry: text }]);
@@ -79,7 +79,7 @@ test('a size without a price has not moved when only its entry changes', async (
   expect(await movesOf(sql, 'A')).toEqual([]);
 });
 
-test('a field that has a column of its own is one change, although the product has it, too', async () => {
+test('a field with a column of its own counts as one change, although the product contains it too', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const named = (name: string) => found('A', {}, { name, product: JSON.stringify({ name }) });
@@ -90,11 +90,11 @@ test('a field that has a column of its own is one change, although the product h
   ]);
 });
 
-test('prices of sizes that V8 takes for each other in keys of JSON go with their own SKU', async () => {
+test('sizes that V8 confuses as JSON keys keep their prices with their own SKU', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await answerAsked(sql, found('A', { '\\': 100 }), found('B', { '"': 100 }));
-  // It expects the key that it has met before.
+  // V8 expects the key that it met before.
   for (let look = 0; look < 3; look += 1) await answerAsked(sql, found('A', { '\\': 100 }));
   await answerAsked(sql, found('B', { '"': 100 }));
   expect(await movesOf(sql, 'B')).toEqual([]);
@@ -102,7 +102,7 @@ test('prices of sizes that V8 takes for each other in keys of JSON go with their
   expect(await pricesOf(sql, 'B')).toEqual({});
 });
 
-test('sizes that V8 takes for each other in keys of JSON are told apart in what Postgres gives as an object', async () => {
+test('sizes that V8 confuses as JSON keys are told apart in objects that Postgres returns', async () => {
   const { sql } = store;
   const read = async (object: string) => {
     const [row] = await sql<
@@ -112,7 +112,7 @@ test('sizes that V8 takes for each other in keys of JSON are told apart in what 
   };
   await read(String.raw`{"§": 1, "7\\": 1}`);
   const [json, jsonb] = await read(String.raw`{"§": 1, "7\"": 1}`);
-  // Of jsonb in Postgres's order: § has two bytes, too.
+  // jsonb is in Postgres's order: § has two bytes, too.
   expect([json, jsonb]).toEqual([
     ['§', '7"'],
     ['7"', '§'],

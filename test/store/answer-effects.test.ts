@@ -63,8 +63,8 @@ const KNOWN = {
   isDrawn: () => true,
 };
 
-describe('what follows from an answer', () => {
-  test('is nothing for a SKU whose claim is lost, or whose answer was overtaken', () => {
+describe('the effects of an answer', () => {
+  test('are none for a SKU whose claim is lost or whose answer was overtaken', () => {
     const outcome = effectsOf(
       [row('OURS'), row('OVERTAKEN', { answerable: false })],
       [answer('OURS'), answer('OVERTAKEN'), answer('LOST')],
@@ -81,7 +81,7 @@ describe('what follows from an answer', () => {
     expect(outcome.findings).toEqual([{ sku: 'OURS', finding: 'seen' }]);
   });
 
-  test('is written but no move where prices are a SKU’s first, stay null, or keep their number', () => {
+  test('include no move if prices are a SKU’s first, stay null, or keep their number', () => {
     const outcome = effectsOf(
       [row('NEW', { seenBefore: false }), row('OLD')],
       [answer('NEW'), answer('OLD')],
@@ -101,7 +101,7 @@ describe('what follows from an answer', () => {
     expect([...outcome.renewed]).toEqual(['NEW']);
   });
 
-  test('is learned of live SKUs alone, with what had moved of them', () => {
+  test('include learning about live SKUs only, with whether they moved', () => {
     const heard: string[] = [];
     effectsOf(
       [
@@ -124,7 +124,7 @@ describe('what follows from an answer', () => {
     expect(heard).toEqual(['A false', 'B true']);
   });
 
-  test('is which members have moved, but those that a column tells of: they are never muted', () => {
+  test('include the members that moved, except those with a column, which are never muted', () => {
     const member = (name: string) => ({ names: [name], path: JSON.stringify([name]), from: 1, to: 2 });
     const { members } = effectsOf(
       [row('A')],
@@ -143,7 +143,7 @@ describe('what follows from an answer', () => {
     expect(members.flatMap(({ keys }) => [...keys])).toEqual(['column ["brand"]', 'product ["views"]']);
   });
 
-  test('is how long a SKU that is 0009 has had no price, and nobody has told of it', () => {
+  test('include how long a 0009 SKU has had no price and no report', () => {
     const lost = (other: Partial<LockedSku>) =>
       effectsOf([row('A', other)], [answer('A', 'not_found')], differences([]), NO_LEARNING, KNOWN).lost.map(
         ({ minutes }) => minutes,

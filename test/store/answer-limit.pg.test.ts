@@ -38,7 +38,7 @@ async function openLine(max: number, url = database.url, workWithinMs?: number):
     answerWithinMs: WITHIN_MS,
     ...(workWithinMs !== undefined && { workWithinMs }),
   });
-  // All of its connections are open.
+  // This opens all of its connections.
   await Promise.all(Array.from({ length: max }, () => sql`select pg_sleep(0.05)`));
   return {
     sql,
@@ -59,7 +59,7 @@ const codeOf = async (work: PromiseLike<unknown>): Promise<unknown> => {
   }
 };
 
-/** Resolves when the promise has settled; nothing here takes longer but what waits for a network to give up. */
+/** Resolves once the promise has settled. Only work that waits for a network to give up takes longer. */
 async function settles(what: string, work: Promise<unknown>): Promise<void> {
   let settled = false;
   void work.catch(() => {}).finally(() => (settled = true));
@@ -73,8 +73,8 @@ async function sleepers(): Promise<number> {
   return n;
 }
 
-describe('a connection of a pool that says nothing to a statement', () => {
-  test('is lost: the statement fails, those behind it too, and the next one is answered', async () => {
+describe('a pool connection that leaves a statement unanswered', () => {
+  test('is lost: the statement and those behind it fail, and the next one is answered', async () => {
     await using line = await openLine(1);
     const { sql, proxy } = line;
     proxy.silence();
@@ -83,7 +83,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(await sql`select 3 as three`).toEqual([{ three: 3 }]);
   });
 
-  test('takes its transaction with it: nothing of it is done, or runs in the next one', async () => {
+  test('loses its transaction: none of it is applied, or runs in the next one', async () => {
     await using line = await openLine(1);
     const { sql, proxy } = line;
     const lost = codeOf(
@@ -99,7 +99,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(await aside`select what from public.written`).toEqual([{ what: 'of another' }]);
   });
 
-  test('ends the others of the pool that have said nothing since: the next statements do not wait again', async () => {
+  test('takes other unanswered connections of the pool with it: the next statements do not wait again', async () => {
     await using line = await openLine(4);
     const { sql, proxy } = line;
     proxy.silence();
@@ -108,7 +108,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(codes).toEqual(['none', 'none', 'none', 'none']);
   });
 
-  test('is not one whose answer comes piece by piece, or that has nothing to answer', async () => {
+  test('is not one whose answer arrives in pieces, or that has nothing to answer', async () => {
     await using line = await openLine(1);
     const { sql, proxy } = line;
     proxy.set({ bytesPerSecond: 20_000 });
@@ -126,7 +126,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
   test.each([
     ['', 0],
     [', and the connection by which that is ended falls silent, too', 1],
-  ])('keeps no locks, also where its server waits for the rest of a message%s', async (_, silent) => {
+  ])('keeps no locks, even if its server waits for the rest of a message%s', async (_, silent) => {
     await using line = await openLine(1);
     const { sql, proxy } = line;
     await aside`insert into public.written values ('locked')`;
@@ -134,7 +134,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     const lost = codeOf(
       sql.begin(async (tx) => {
         await tx`update public.written set what = 'lost' where what = 'locked'`;
-        // The description of the statement is answered to nobody: Postgres waits for its values.
+        // Nobody receives the description of the statement: Postgres waits for its values.
         const described = when('to-client', { bytes: 1 }, 'silence');
         proxy.watch(() => {
           const [answer, request] = [described.watcher(), ending.watcher()];
@@ -155,7 +155,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     await aside`delete from public.written where what = 'locked'`;
   });
 
-  test('keeps no locks, also where its server has come to the statement only now', async () => {
+  test('keeps no locks, even if its server reaches the statement only now', async () => {
     await aside`insert into public.written values ('locked')`;
     const late = connect(database.url, { max: 1, name: 'the line' });
     const asking = connect(database.url, { max: 1, name: 'the line' });
@@ -173,23 +173,23 @@ describe('a connection of a pool that says nothing to a statement', () => {
     await aside`delete from public.written where what = 'locked'`;
   });
 
-  test('is not taken for a session that has its number by now', async () => {
+  test('is not confused with a session that has its process number by now', async () => {
     const asking = connect(database.url, { max: 1, name: 'the line' });
     const away = connect('postgres://127.0.0.1:1/none', { max: 1 });
     const pools = [away, asking];
-    // Of a connection that is older than what asking may take.
+    // As of a connection older than asking may take.
     const begunAt = performance.now() - 10_000;
     const others = connect(database.url, { max: 1, name: 'the line' });
     const [{ pid }] = await others<[{ pid: number }]>`select pg_backend_pid() as pid`;
     endingDropped(() => pools.shift() ?? asking, WITHIN_MS)(pid, begunAt);
     await eventually(() => pools.length === 0, { what: 'the second attempt', within: 10_000 });
-    // Its transaction is over when the pool's only connection has another one.
+    // Its transaction is over once the pool's only connection runs another one.
     await asking.begin((tx) => tx`select 1`);
     expect(await others`select pg_backend_pid() as pid`).toEqual([{ pid }]);
     await Promise.all([others, asking, away].map((sql) => sql.end({ timeout: 1 })));
   });
 
-  test('is given up by a server that can be reached: it ends what nobody waits for', async () => {
+  test('is ended on its server, if that can be reached, since nobody waits for it', async () => {
     await using line = await openLine(1, database.url, WITHIN_MS);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
     await eventually(async () => (await sleepers()) === 0, {
@@ -198,7 +198,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
     });
   });
 
-  test('is given up by its server also where the login acts as another role', async () => {
+  test('is ended on its server even if the login acts as another role', async () => {
     await using acting = await actingLogins(aside, database.url);
     await using line = await openLine(1, await acting.login(), WITHIN_MS);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
@@ -208,18 +208,18 @@ describe('a connection of a pool that says nothing to a statement', () => {
     });
   });
 
-  test('has no place in the pool when its time is over', async () => {
+  test('leaves the pool when its lifetime is over', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = postgres(through(database.url, proxy), { max: 1, max_lifetime: 0.5 });
     await sql`select 1`;
     proxy.silence();
-    // Long enough for the driver to say goodbye on it.
+    // Long enough for the driver to send its goodbye.
     await aside`select pg_sleep(1)`;
     await settles('a statement after the life of a connection', sql`select 2`.execute());
     await sql.end({ timeout: 0 });
   });
 
-  test('has longer for a statement that scans the catalog', async () => {
+  test('has more time for a statement that scans the catalog', async () => {
     await using line = await openLine(1);
     const slow = scanning(
       line.sql<{ n: number }[]>`select 1 as n, pg_sleep(${(2 * WITHIN_MS) / 1000})::text`,
@@ -228,7 +228,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
   });
 });
 
-describe('a connection of its own that says nothing', () => {
+describe('a dedicated connection without an answer', () => {
   test.each(['a statement', 'a COPY'])('to %s is lost', async (what) => {
     await using proxy = await proxyTo(database.url);
     const client = await connectAlone(through(database.url, proxy), {
@@ -246,7 +246,7 @@ describe('a connection of its own that says nothing', () => {
     expect(await codeOf(client.query('select 2'))).not.toBe('none');
   });
 
-  test('is lost when Postgres is not at work for it any more, and lives for as long as it is', async () => {
+  test('is lost when Postgres no longer works for it, and lives as long as Postgres does', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
     const client = await connectAlone(through(database.url, proxy), {
@@ -263,7 +263,7 @@ describe('a connection of its own that says nothing', () => {
   });
 
   test.each(['the same login', 'another login, as after a rotation,'])(
-    'lives while Postgres is at work for it, where it acts as another role and is asked after by %s',
+    'lives while Postgres works for it as another role, asked about by %s',
     async (who) => {
       await using acting = await actingLogins(aside, database.url);
       const url = await acting.login();
@@ -293,7 +293,7 @@ describe('a connection of its own that says nothing', () => {
       answerWithinMs: WITHIN_MS,
     });
     await askAfter(client, sql);
-    // It is told to send rows, and does not hear it.
+    // The server's request for rows does not reach it.
     proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
     const copy = client.query(copyFrom('copy public.written from stdin'));
     copy.end('one\n');
@@ -301,7 +301,7 @@ describe('a connection of its own that says nothing', () => {
     await sql.end({ timeout: 1 });
   });
 
-  test('to the first statements of a manifest is lost, as to the later ones', async () => {
+  test('to the first statements of a manifest is lost, as for the later ones', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
     proxy.watch(
@@ -319,7 +319,7 @@ describe('a connection of its own that says nothing', () => {
     await settles('the end of a silent connection', client.end());
   });
 
-  test('to nobody, because nothing is asked, is noticed where it is to be', async ({ onTestFinished }) => {
+  test('is noticed even when idle if idle checks are on', async ({ onTestFinished }) => {
     await using proxy = await proxyTo(database.url);
     const ended = Promise.withResolvers<void>();
     const client = await connectAlone(through(database.url, proxy), {

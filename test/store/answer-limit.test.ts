@@ -5,8 +5,8 @@ import { type AnswerLimit, dropUnanswered } from '../../src/store/connection/ans
 const WITHIN_MS = 30_000;
 
 /**
- * A connection whose statements are never answered, and what is asked about them: each answer in turn, the last one
- * for ever.
+ * A connection whose statements are never answered. `answers` are the replies about it, in order; the last one
+ * repeats.
  */
 function openSilent(answers: readonly (boolean | Error)[]) {
   vi.useFakeTimers();
@@ -28,7 +28,7 @@ function openSilent(answers: readonly (boolean | Error)[]) {
   return { destroy, askedAfterMs: () => asked.map((at) => at - startedAt) };
 }
 
-test('a statement that Postgres is at work on gets as long again', async () => {
+test('a statement that Postgres is working on gets the same time again', async () => {
   const { destroy, askedAfterMs } = openSilent([true, false]);
   await vi.advanceTimersByTimeAsync(WITHIN_MS + 10_000);
   expect(destroy).not.toHaveBeenCalled();
@@ -37,13 +37,13 @@ test('a statement that Postgres is at work on gets as long again', async () => {
   expect(destroy).toHaveBeenCalledOnce();
 });
 
-test('one that cannot be asked after, because all connections have fallen silent, is asked after again at once', async () => {
+test('a statement that cannot be asked about, because all connections are lost, is asked about again at once', async () => {
   const { destroy } = openSilent([new Error('lost'), new Error('lost'), false]);
   await vi.advanceTimersByTimeAsync(WITHIN_MS + 5000);
   expect(destroy).toHaveBeenCalledOnce();
 });
 
-test('while nobody can say, its connection lives', async () => {
+test('a connection lives while nobody can say whether Postgres works for it', async () => {
   const { destroy } = openSilent([new Error('lost')]);
   await vi.advanceTimersByTimeAsync(10 * WITHIN_MS);
   expect(destroy).not.toHaveBeenCalled();

@@ -42,7 +42,7 @@ describe('metadata', () => {
     product: '{"name":"N","extra":1}',
   };
 
-  test('that changes is history by field, named as the column', async () => {
+  test('that changes is recorded in the history by field, named after the column', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', {}, METADATA));
     expect(await metadataMoves('A')).toEqual([]);
@@ -76,21 +76,21 @@ describe('metadata', () => {
     },
   );
 
-  test('outside the documented members is history of the members that moved', async () => {
+  test('outside the documented members is recorded as a history of the members that moved', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', {}, METADATA));
     await answerAsked(store.sql, found('A', {}, { ...METADATA, product: '{"name":"N","extra":2}' }));
     expect(await metadataMoves('A')).toEqual(['product: {"extra":1} → {"extra":2}']);
   });
 
-  test('in another order of members is the same metadata', async () => {
+  test('with its members in another order is the same metadata', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', {}, METADATA));
     await answerAsked(store.sql, found('A', {}, { ...METADATA, product: '{"extra":1,"name":"N"}' }));
     expect(await metadataMoves('A')).toEqual([]);
   });
 
-  test('unchanged moves refreshed_at and leaves changed_at', async () => {
+  test('that is unchanged moves refreshed_at and leaves changed_at', async () => {
     await knownSkus(store.sql, ['A']);
     const first = await answerAsked(store.sql, found('A', {}, METADATA));
     const second = await answerAsked(store.sql, found('A', {}, METADATA));
@@ -98,7 +98,7 @@ describe('metadata', () => {
     expect(rows).toEqual([{ refreshed_at: second.askedAt, changed_at: first.askedAt }]);
   });
 
-  test('size_type of the size_map that is corrected is told apart: the sizes mean something else now', async () => {
+  test('with a corrected size_type of the size_map is reported, because the sizes now mean something else', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     await answerAsked(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
@@ -119,7 +119,7 @@ describe('metadata', () => {
 });
 
 describe('an answer that comes too late', () => {
-  test('applied again changes nothing at all', async () => {
+  test('and is applied again changes nothing at all', async () => {
     await knownSkus(store.sql, ['A', 'B', 'C']);
     const results: SkuResult[] = [
       found('A', { 9: 90 }, { name: 'N' }),
@@ -133,7 +133,7 @@ describe('an answer that comes too late', () => {
     expect(await everything(store.sql)).toEqual(before);
   });
 
-  test('after another worker has the SKU changes nothing, before and after that worker is done', async () => {
+  test('because another worker holds the SKU changes nothing, before and after that worker is done', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A']);
@@ -148,13 +148,13 @@ describe('an answer that comes too late', () => {
     expect(await movesOf(sql, 'A')).toEqual([]);
   });
 
-  test('of a SKU that a delta removed meanwhile does not bring it back; it stays due and is asked once more', async () => {
+  test('for a SKU that a delta removed meanwhile does not restore it; the SKU stays due', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await mark(sql, ['A']);
     const claim = await claimAll(sql);
-    // A removal in the very millisecond of the request counts as before it.
+    // A removal in the same millisecond as the request counts as before it.
     await sql`select pg_sleep(0.002)`;
     await removeByDelta(store.sql, 'A');
     await applyAnswer(sql, claim, [found('A', { 9: 95 })], REFRESH);
@@ -164,7 +164,7 @@ describe('an answer that comes too late', () => {
   });
 });
 
-describe('a SKU of which the partner answers 0009', () => {
+describe('a SKU that the partner answers with 0009', () => {
   const notFound = { sku: 'A', kind: 'not_found' } as const;
   const dueIn = async () => (await ledger(store.sql)).get('A')?.dueIn;
   const askAgain = async (reason = 'metadata') => {
@@ -172,7 +172,7 @@ describe('a SKU of which the partner answers 0009', () => {
     await applyAnswer(store.sql, await claimAll(store.sql), [notFound], REFRESH);
   };
 
-  test('though it was priced is asked again soon where the manifest lists it, and then each time after as long as it has had no price', async () => {
+  test('after it was priced, if listed, is due again soon, then after as long as it has had no price', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await askAgain();
@@ -190,7 +190,7 @@ describe('a SKU of which the partner answers 0009', () => {
     }
   });
 
-  test('is so, too, where it never had a price, each time after twice as long as the last time', async () => {
+  test('without ever having a price is due again soon, then each time after twice the last interval', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await askAgain();
     expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
@@ -205,13 +205,13 @@ describe('a SKU of which the partner answers 0009', () => {
     }
   });
 
-  test('is asked again soon, too, once a list has told of it, and then each time after as long as that is ago', async () => {
+  test('after a new report is due again soon, then each time after the age of the report', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A'], { hash: 'h' });
     await answerAsked(sql, found('A', { 9: 90 }));
     await askAgain();
     await sql`update catalog.price_history set observed_at = now() - interval '1000 hours'`;
-    // A manifest whose hash is another one marks it, and dates no report.
+    // A manifest with another hash marks the SKU, but does not date a report.
     await askAgain('changed');
     expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
     for (const [hours, then] of [
@@ -223,13 +223,13 @@ describe('a SKU of which the partner answers 0009', () => {
       await askAgain();
       expect(await dueIn()).toBeCloseTo(then, 1);
     }
-    // Of its removal nobody tells that it comes back.
+    // A removal does not suggest that the SKU comes back.
     await sql`update catalog.skus set reported_at = now() - interval '7 hours', removed_at = now() - interval '7 hours'`;
     await askAgain();
     expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
   });
 
-  test('is asked again soon, too, where it was removed and a delta lists it anew', async () => {
+  test('after a removal is due again soon if a delta lists it anew', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A'], { hash: 'h' });
     await answerAsked(sql, found('A', { 9: 90 }));
@@ -245,7 +245,7 @@ describe('a SKU of which the partner answers 0009', () => {
     expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
   });
 
-  test('is not where nobody lists it', async () => {
+  test('is not due again soon if no list contains it', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await store.sql`update catalog.skus set in_manifest = false`;
     await mark(store.sql, ['A']);
@@ -256,7 +256,7 @@ describe('a SKU of which the partner answers 0009', () => {
 });
 
 describe('a removed SKU', () => {
-  test('that is 0009 stays removed and is left alone until it is reported again', async () => {
+  test('that is answered with 0009 stays removed and is left alone until it is reported again', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await removeByDelta(store.sql, 'A');
@@ -265,7 +265,7 @@ describe('a removed SKU', () => {
     expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
   });
 
-  test('that is listed again and 0009 still is asked again soon, whatever its cohort', async () => {
+  test('that is listed again but still 0009 is due again soon, in either cohort', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     for (const sku of ['A', 'B']) await removeByDelta(sql, sku);
@@ -280,7 +280,7 @@ describe('a removed SKU', () => {
     }
   });
 
-  test('asked within the millisecond of its removal is answered like any other', async () => {
+  test('that is requested within the millisecond of its removal is answered like any other', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await removeByDelta(sql, 'A');
@@ -290,7 +290,7 @@ describe('a removed SKU', () => {
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
   });
 
-  test('that has a record after all is priced again, its sizes appearing', async () => {
+  test('that has a record after all is priced again, and its sizes appear', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));

@@ -121,7 +121,7 @@ class MirrorModel {
 
   #metadata(sku: string, known: Known, said: NonNullable<Known['metadata']>): void {
     const before = known.metadata;
-    // What is not said is no correction.
+    // A missing value is no correction.
     const next = {
       name: said.name ?? before?.name ?? null,
       sizeType: said.sizeType ?? before?.sizeType ?? null,
@@ -187,7 +187,7 @@ function skuResultOf(sku: string, answer: Answer): SkuResult {
   return found(sku, prices, { name: answer.name, size_map_size_type: answer.sizeType });
 }
 
-/** A claim whose lease ran out: what is answered to it after that must change nothing. */
+/** Returns a claim whose lease has run out: an answer to it must change nothing. */
 async function lateClaim(sku: string): Promise<Claim> {
   await mark(store.sql, [sku]);
   const claim = await claimAll(store.sql);
@@ -196,7 +196,7 @@ async function lateClaim(sku: string): Promise<Claim> {
   return claim;
 }
 
-test('any sequence of answers, late ones, replays and removals leaves prices, states and both histories as a simple model does', async () => {
+test('any sequence of answers, late answers, replays and removals leaves the mirror as a simple model does', async () => {
   await assert(
     asyncProperty(array(anyTurn, { maxLength: 20, size: 'max' }), async (turns) => {
       const { sql } = store;

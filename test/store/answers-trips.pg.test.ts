@@ -18,7 +18,7 @@ const LEARNING = {
   }),
 };
 
-test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds', async () => {
+test('an answer takes one round trip besides BEGIN and COMMIT, whatever it contains', async () => {
   const { sql, trips } = countingClient(store.url);
   const skus = ['A', 'B', 'C', 'D', 'E'];
   await knownSkus(store.sql, skus.slice(1));
@@ -40,7 +40,7 @@ test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds'
     taken.push(trips() - before);
     await store.sql`update catalog_internal.due set held_until = null`;
   }
-  // Statements are prepared as they are met first: by the second look those of first prices, then those of moves.
+  // Statements are prepared when first used: those of first prices by the second refresh, then those of moves.
   expect(taken[2]).toBe(3);
   expect(taken[0]).toBeGreaterThan(3);
   await sql.end({ timeout: 2 });

@@ -52,7 +52,7 @@ describe('prices', () => {
     expect(await stateOf(store.sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
   });
 
-  test('that move, appear and vanish are history, each once; prices that stay are not touched', async () => {
+  test('that move, appear or vanish are each recorded once; prices that stay are not touched', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(store.sql, found('A', { 7: 70, 8: 80, 9: 90 }));
@@ -64,7 +64,7 @@ describe('prices', () => {
     expect(await places()).toEqual(before);
   });
 
-  test('from the seen to the unreadable and back are moves to and from null', async () => {
+  test('that become unreadable and readable again move to null and back', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await answerAsked(store.sql, found('A', { 9: null }));
@@ -72,7 +72,7 @@ describe('prices', () => {
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 90 → null', '9: null → 95']);
   });
 
-  test('all gone in an empty size_map leave a priced SKU without prices', async () => {
+  test('that are all gone in an empty size_map leave a priced SKU without prices', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await answerAsked(store.sql, found('A', {}));
@@ -81,7 +81,7 @@ describe('prices', () => {
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'priced' });
   });
 
-  test('keep the entry as it came; an entry that moves without its price is stored, and is no price change', async () => {
+  test('keep their entry unaltered; an entry that moves without its price is stored, but no price change', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     const entry = (count: number) => [
@@ -100,7 +100,7 @@ describe('prices', () => {
     expect(await sql`select entry from catalog.prices`).toEqual([{ entry: null }]);
   });
 
-  test('say when they changed: at the refresh that saw it', async () => {
+  test('are dated by the refresh that saw them change', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(store.sql, found('A', { 8: 80, 9: 90 }));
@@ -111,8 +111,8 @@ describe('prices', () => {
   });
 });
 
-describe('a SKU the price routes do not know', () => {
-  test('is not_found and loses its prices, with history; when it is back its sizes appear', async () => {
+describe('a SKU that the price routes do not know', () => {
+  test('becomes not_found and loses its prices, with history; its sizes appear when it is back', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
@@ -123,7 +123,7 @@ describe('a SKU the price routes do not know', () => {
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 90 → null', '9: null → 90']);
   });
 
-  test('at first, has its first observation later, without history', async () => {
+  test('from the start has its first observation later, without history', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
     await answerAsked(store.sql, found('A', { 9: 90 }));
@@ -138,9 +138,9 @@ describe('a SKU the price routes do not know', () => {
   });
 });
 
-describe('deferred and errors', () => {
+describe('deferrals and errors', () => {
   test.each(['deferred', 'error'] as const)(
-    '%s leaves prices, state and metadata as they were',
+    '(%s) leave prices, state and metadata as they were',
     async (kind) => {
       await knownSkus(store.sql, ['A', 'P']);
       await answerAsked(store.sql, found('A', { 9: 90 }, { name: 'N' }));
@@ -152,7 +152,7 @@ describe('deferred and errors', () => {
     },
   );
 
-  test('count up, and an answer starts both anew', async () => {
+  test('are counted, and an answer resets both counts', async () => {
     await knownSkus(store.sql, ['A']);
     const counts = async () => {
       const { deferrals, failures } = (await ledger(store.sql)).get('A')!;
@@ -169,7 +169,7 @@ describe('deferred and errors', () => {
   });
 });
 
-test('a deferral counts a SKU that is not listed as live against the live budget for an answer, then for two, then for four', async () => {
+test('make a SKU not listed as live count against the live budget for one answer, then two, then four', async () => {
   await knownSkus(store.sql, ['A']);
   const countsAfter = async (...kinds: readonly ('deferred' | 'record')[]) => {
     const counts: boolean[] = [];
@@ -190,14 +190,14 @@ test('a deferral counts a SKU that is not listed as live against the live budget
     true,
     false,
   ]);
-  // Answers without deferral, asked as what it is listed as, are forgiven one by one.
+  // Each answer without a deferral, requested as what it is listed as, takes back one of them.
   await countsAfter(...Array<'record'>(3).fill('record'));
   expect(await countsAfter('deferred', 'record')).toEqual([true, false]);
   await store.sql`update catalog.skus set price_source = 'live'`;
   expect(await countsAfter('deferred', 'record', 'record')).toEqual([true, true, true]);
 });
 
-test('while it counts as live, a SKU that is not listed so has the turns of one that is', async () => {
+test('give a SKU the schedule of a live one while it counts as live', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const after = async (result: SkuResult) => {
@@ -222,7 +222,7 @@ test('while it counts as live, a SKU that is not listed so has the turns of one 
 });
 
 describe('hostile text', () => {
-  test('in SKUs, sizes, entries and metadata is stored as it is, and read again as the same', async () => {
+  test('in SKUs, sizes, entries and metadata is stored and read back unchanged', async () => {
     const { sql } = store;
     const skus = HOSTILE.filter((text) => text !== '');
     await knownSkus(sql, skus);
@@ -252,7 +252,7 @@ describe('hostile text', () => {
     expect(await sql`select from catalog.product_history`).toHaveLength(0);
   });
 
-  test('of a claim without a single answered SKU is applied without harm', async () => {
+  test('an answer to a claim without SKUs is applied without harm', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     const none = { number: '0', askedAt: new Date(), skus: [] };

@@ -19,7 +19,7 @@ interface Line {
   readonly proxy: Awaited<ReturnType<typeof proxyTo>>;
 }
 
-/** A pool on a way that can be disturbed, all of whose connections are open. */
+/** Opens a pool through a proxy that can disturb it, with all of its connections open. */
 async function openLine(options: ConnectOptions = {}, url = store.url): Promise<Line> {
   const { max = 1 } = options;
   const proxy = await proxyTo(url);
@@ -41,7 +41,7 @@ const codeOf = async (work: PromiseLike<unknown>): Promise<unknown> => {
   }
 };
 
-/** A seller's trigger that takes long, on the table that this statement writes. */
+/** Attaches a slow seller's trigger to the table that `INSERT` writes. */
 async function slowTrigger(): Promise<void> {
   await store.sql.unsafe(`
     create function public.slow() returns trigger language plpgsql as $$ begin perform pg_catalog.pg_sleep(${SLOW_SECONDS}); return new; end $$;
@@ -53,7 +53,7 @@ async function slowTrigger(): Promise<void> {
 
 const INSERT = `insert into catalog.skus (sku, in_manifest) values ('A', true)`;
 
-test("a statement that is long in a seller's trigger is waited for, in a transaction and by itself", async () => {
+test("a statement that is slow in a seller's trigger is waited for, in a transaction and by itself", async () => {
   await slowTrigger();
   const { sql, proxy } = await openLine();
   await sql.begin(async (tx) => {
@@ -62,12 +62,12 @@ test("a statement that is long in a seller's trigger is waited for, in a transac
   });
   await sql.unsafe(INSERT);
   expect(await store.sql`select sku from catalog.skus`).toHaveLength(1);
-  // None was opened in the place of the first; those that ask are gone by the time of the next.
+  // The first connection was not replaced; those opened to ask about it are gone before the next one.
   expect(await sql`select pg_sleep(0.01)`).toHaveLength(1);
   expect(proxy.connections).toBeGreaterThan(1);
 });
 
-test('what is at work is named, with what others have attached to the tables that it writes', async () => {
+test('a statement at work is reported, with what others have attached to the tables that it writes', async () => {
   await slowTrigger();
   await store.sql.unsafe(
     `create trigger elsewhere before insert on catalog.products for each row execute function public.slow()`,
@@ -90,14 +90,14 @@ test('what is at work is named, with what others have attached to the tables tha
   await slow;
 });
 
-test('nothing is asked, and no connection made, while answers come', async () => {
-  // All of them take longer than the time after which it would ask; none comes near it, on a busy machine either.
+test('nothing is asked, and no connection made, while answers arrive in time', async () => {
+  // The statements take long, but none comes near the time after which it would ask, even on a busy machine.
   const { sql, proxy } = await openLine({ answerWithinMs: 6 * WITHIN_MS });
   for (let n = 0; n < 5; n += 1) await sql`select pg_sleep(${WITHIN_MS / 1000})`;
   expect(proxy.connections).toBe(1);
 });
 
-test('one that falls silent while Postgres is at work is lost when Postgres is done', async () => {
+test('a connection that falls silent while Postgres is at work is lost when Postgres is done', async () => {
   const { sql, proxy } = await openLine();
   const lost = codeOf(sql`select pg_sleep(${SLOW_SECONDS})`);
   await store.sql`select pg_sleep(0.1)`;
@@ -107,7 +107,7 @@ test('one that falls silent while Postgres is at work is lost when Postgres is d
   expect(performance.now() - startedAt).toBeLessThan(SLOW_SECONDS * 1000 + 4 * WITHIN_MS);
 });
 
-/** A way to Postgres on whose first connection, once it is told to, nobody takes what Postgres sends. */
+/** Starts a proxy to Postgres that, once told to stall, no longer reads what Postgres sends on its first connection. */
 async function stallingWay(): Promise<{ readonly url: string; stall(): void }> {
   const { hostname, port } = new URL(store.url);
   let made = 0;
@@ -136,7 +136,7 @@ async function stallingWay(): Promise<{ readonly url: string; stall(): void }> {
   return { url: url.href, stall: () => void (stalled = true) };
 }
 
-test('one whose answer nobody takes is lost: Postgres only waits to send it', async () => {
+test('a connection whose answer nobody reads is lost: Postgres is only waiting to send it', async () => {
   const way = await stallingWay();
   const sql = connect(way.url, { max: 1, answerWithinMs: WITHIN_MS });
   onTestFinished(() => sql.end({ timeout: 0 }));
@@ -145,7 +145,7 @@ test('one whose answer nobody takes is lost: Postgres only waits to send it', as
   expect(await codeOf(sql`select repeat('x', 50000000) as long`)).toBe('ANSWER_TIMEOUT');
 });
 
-test('one that waits for a lock is waited for, and whom it waits for is named', async () => {
+test("a statement that waits for a lock is waited for, and the lock's holder is named", async () => {
   const { sql } = await openLine();
   let waiting: Promise<unknown> = Promise.resolve();
   await store.sql.begin(async (tx) => {
@@ -163,7 +163,7 @@ test('one that waits for a lock is waited for, and whom it waits for is named', 
   await waiting;
 });
 
-test('of a pool that falls silent, one that Postgres is at work on goes on', async () => {
+test('a statement that Postgres works on goes on while another connection of its pool falls silent', async () => {
   const { sql, proxy } = await openLine({ max: 2 });
   const slow = codeOf(sql`select pg_sleep(${SLOW_SECONDS})`);
   const silence = when('to-server', { pattern: 'the silent one' }, 'pass');
@@ -174,7 +174,7 @@ test('of a pool that falls silent, one that Postgres is at work on goes on', asy
       const hits = silence.hits();
       watch(piece, direction);
       if (silence.hits() > hits) silent = true;
-      // Only this connection; the other one is not watched by it.
+      // Cuts only this connection; this watcher does not see the other one.
       return silent && piece.includes('the silent one') ? 'cut' : 'pass';
     };
   });
@@ -183,7 +183,7 @@ test('of a pool that falls silent, one that Postgres is at work on goes on', asy
 });
 
 test.each(['the same login', 'another login, as after a rotation,'])(
-  'is waited for where it acts as another role and is asked after by %s',
+  'a statement is waited for if it acts as another role and is asked about by %s',
   async (who) => {
     await using acting = await actingLogins(store.sql, store.url);
     const first = await acting.login();
@@ -197,18 +197,18 @@ test.each(['the same login', 'another login, as after a rotation,'])(
   },
 );
 
-test('has no more than its time in all, and as long again until then', () => {
+test('a statement may wait on only if its next interval ends within the total time', () => {
   expect(mayWaitOn(25_000, 30_000, 1_800_000)).toBe(true);
   expect(mayWaitOn(1_770_000, 30_000, 1_800_000)).toBe(true);
   expect(mayWaitOn(1_771_000, 30_000, 1_800_000)).toBe(false);
 });
 
-test('is lost when its time is over', async () => {
+test('a statement is lost when its total time is over', async () => {
   const { sql } = await openLine({ workWithinMs: 2 * WITHIN_MS });
   expect(await codeOf(sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
 });
 
-test('where Postgres has no connection left, it is asked through the pool', async () => {
+test('if Postgres has no connection left, it is asked through the pool', async () => {
   const role = `few_${Date.now()}`;
   await store.sql.unsafe(`create role ${role} login password 'x' connection limit 2`);
   const url = new URL(store.url);

@@ -33,7 +33,7 @@ const histories = fc.record({
 type History = typeof histories extends fc.Arbitrary<infer T> ? T : never;
 type Op = History['ops'][number];
 
-/** An answer now and then has no record: deferred, an error, or 0009. */
+/** An occasional answer has no record: deferred, an error, or 0009. */
 function oddResult(at: string, n: number): SkuResult | null {
   if (at !== SKUS[n]) return null;
   const kinds = ['deferred', 'error', 'not_found'] as const;
@@ -97,14 +97,14 @@ async function run(history: History): Promise<{ world: World; counts: Counts }> 
   return { world, counts: await world.counts() };
 }
 
-test('of a SKU that a delta reported as live, and the next manifest as snapshot-priced, no report is judged', async () => {
+test('no report is judged of a SKU that a delta lists as live and the next manifest as snapshot-priced', async () => {
   const steps = ['cross', 'build', 'poll', 'cross', 'build', 'manifest'] as const;
   const ops = steps.map((kind) => ({ kind, sku: 'D', n: 0 }));
   const { counts } = await run({ calm: true, drops: false, noops: false, ops });
   expect(counts).toMatchObject({ unchanged: 0, never: 0 });
 });
 
-test('answers that come after their leases, and a price that went back before a snapshot, blame nobody else', async () => {
+test('answers after their lease, and a price that went back before a snapshot, blame nobody else', async () => {
   const steps = 'sweep sweep manifest owed noop move noop round move owed back build catch-up'.split(
     ' ',
   ) as Op['kind'][];
@@ -115,8 +115,8 @@ test('answers that come after their leases, and a price that went back before a 
 });
 
 /**
- * Beside those that are drawn, of which few have all of it: a move that a refresh sees first, one that is never
- * reported, and a report of what has not moved.
+ * Runs beside the drawn histories, few of which contain all of this: a move that a refresh sees first, one that is
+ * never reported, and a report although nothing moved.
  */
 const SHOWN: History = {
   calm: true,
@@ -136,7 +136,7 @@ const SHOWN: History = {
   ],
 };
 
-test('over any history nobody is blamed who did nothing wrong', { timeout: 280_000 }, async () => {
+test('over any history, no SKU is blamed that did nothing wrong', { timeout: 280_000 }, async () => {
   const total = { confirmed: 0, unchanged: 0, seenFirst: 0, never: 0, dropped: 0, noops: 0 };
   const property = fc.asyncProperty(histories, async (history) => {
     const { world, counts } = await run(history);
@@ -144,7 +144,7 @@ test('over any history nobody is blamed who did nothing wrong', { timeout: 280_0
     const [{ missed }] = await store.sql<[{ missed: number }]>`
       select coalesce(sum(missed_moves), 0)::int as missed from catalog_internal.due`;
     expect(missed, 'left out, and nothing reported rightly since').toBeLessThanOrEqual(counts.never);
-    // Where prices went back, a right report can find nothing moved.
+    // If prices went back, a correct report can find nothing moved.
     if (history.calm) expect(counts.unchanged, 'unchanged').toBeLessThanOrEqual(world.noops);
     for (const key of ['confirmed', 'unchanged', 'seenFirst', 'never'] as const) total[key] += counts[key];
     total.dropped += world.dropped;
@@ -155,7 +155,7 @@ test('over any history nobody is blamed who did nothing wrong', { timeout: 280_0
 });
 
 test(
-  'what an upstream keeps quiet about is counted exactly, however the rest goes',
+  'moves that the partner fails to report are counted exactly, whatever else happens',
   { timeout: 120_000 },
   async () => {
     const results = fc.array(fc.constantFrom('still', 'reported', 'dropped', 'went-back', 'noop'), {
@@ -185,7 +185,8 @@ test(
           unchanged: of('noop').length,
           seenFirst: of('reported').length,
           never: of('dropped').length,
-          // Asked about again after two snapshots, they are seen to have moved (back), and two snapshots later to stay.
+          // A second check after two snapshots sees that they moved (back), and two snapshots later that they
+          // stayed.
           waiting: more < 2 ? of('went-back').length : 0,
         });
         const missed = await store.sql<{ sku: string }[]>`

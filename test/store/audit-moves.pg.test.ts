@@ -13,7 +13,7 @@ const store = useStore();
 const settled = settledIn(store);
 
 describe('a move that a refresh finds', () => {
-  test('before the delta reports it counts as seen first, by how long, and its report as none of the others', async () => {
+  test('before the delta reports it counts as seen first, with its lead, and its report as nothing else', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.refresh('sweep');
@@ -30,7 +30,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toMatchObject(rest);
   });
 
-  test('and that moved once more by its report is seen first and confirmed', async () => {
+  test('and that moves once more before its report counts as seen first and as confirmed', async () => {
     const world = await settled('A');
     world.move('A');
     await world.refresh('sweep');
@@ -40,7 +40,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0 });
   });
 
-  test('is seen first once, also where a second report comes before the refresh', async () => {
+  test('counts as seen first once, even if a second report comes before the refresh', async () => {
     const world = await settled('A');
     world.move('A');
     await world.refresh('sweep');
@@ -52,7 +52,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0, waiting: 0 });
   });
 
-  test('a price that returns to the snapshot value needs no report', async () => {
+  test('needs no report if the price returns to the snapshot value', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.build();
@@ -68,7 +68,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
   });
 
-  test('from a price that only the refresh for a report saw, and no snapshot, is taken for one that was left out', async () => {
+  test('from a price that only the refresh for a report saw, and no snapshot, counts as left out', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.snapshot();
@@ -103,7 +103,7 @@ describe('a move that a refresh finds', () => {
   });
 
   describe('and that is never reported', () => {
-    /** 'A' and 'B' without a first price left to wait for; a move of 'A' was left out. */
+    /** A world of 'A' and 'B', both with first prices, in which a move of 'A' was left out. */
     async function missed(): Promise<World> {
       const world = await settled('A', 'B');
       world.move('A');
@@ -127,7 +127,7 @@ describe('a move that a refresh finds', () => {
     } as const;
     const B = { sku: 'B', reason: 'sweep', lane: 'sweep', missed: 0, cohort: 'snapshot' };
 
-    test('has its SKU asked and trusted as one whose moves nobody reports', async () => {
+    test('has its SKU refreshed and trusted like one whose moves nobody reports', async () => {
       await missed();
       expect(await ledgerOf()).toEqual([
         { sku: 'A', reason: 'missed', lane: 'live', missed: 1, cohort: 'unlisted' },
@@ -152,7 +152,7 @@ describe('a move that a refresh finds', () => {
           await world.snapshot();
         },
       ],
-    ])('ends with a report of the next move, confirmed by %s', async (_by, told) => {
+    ])('is forgotten after a report of the next move, confirmed by %s', async (_by, told) => {
       const world = await missed();
       world.move('A');
       await told(world);
@@ -160,7 +160,7 @@ describe('a move that a refresh finds', () => {
       expect(await ledgerOf()).toMatchObject([{ sku: 'A', missed: 0, cohort: 'snapshot' }, B]);
     });
 
-    test('goes on after an incident, and after a doubt of its price is put aside', async () => {
+    test('still counts after an incident, and after a doubt of its price is put aside', async () => {
       await missed();
       const of = async () => await store.sql`select reason, live from catalog_internal.due where sku = 'A'`;
       await store.sql`update catalog_internal.due set live = true, reason = 'live'`;
@@ -177,7 +177,7 @@ describe('a move that a refresh finds', () => {
       expect(due).toEqual([{ soon: true }, { soon: false }]);
     });
 
-    test('goes on after an incident in which it was asked, and nothing had moved', async () => {
+    test('still counts after an incident in which the SKU was refreshed and nothing had moved', async () => {
       const world = await missed();
       const skus = await unscheduledLive(store.sql, {
         after: '',
@@ -202,12 +202,12 @@ describe('a move that a refresh finds', () => {
       ]);
     });
 
-    test('does not end with a report of nothing, nor with moves that only refreshes see', async () => {
+    test('still counts after a report of nothing, and after moves that only refreshes see', async () => {
       const world = await missed();
       world.noopNext.add('A');
       await world.snapshot();
       await world.refresh('owed');
-      // Until the second look at an answer that had nothing new.
+      // Until the second check of an answer that contained nothing new.
       await world.pass(HOUR);
       await world.refresh('owed');
       world.move('A');
@@ -247,7 +247,7 @@ describe('a move that a refresh finds', () => {
   test.each([
     ['live-priced', (world: World) => world.cross('A')],
     ['removed', (world: World) => world.relist('A')],
-  ])('leaves the audit where the SKU is reported %s', async (_case, leave) => {
+  ])('leaves the audit if the SKU is reported %s', async (_case, leave) => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.refresh('sweep');
@@ -260,7 +260,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toEqual(NOTHING);
   });
 
-  test('leaves it with a manifest that takes the place of the chain, and stays where the token does', async () => {
+  test('leaves the audit with a manifest that replaces the chain, and stays if the token stays', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.refresh('sweep');
@@ -281,7 +281,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toEqual(NOTHING);
   });
 
-  test('is judged by nothing that was known of a newer snapshot, where a broken chain leads back to an older one', async () => {
+  test('is not judged by knowledge of a newer snapshot if a broken chain leads back to an older one', async () => {
     const world = await settled('A');
     const before = world.snapshots.at(-1)?.id ?? '';
     world.build();
@@ -296,7 +296,7 @@ describe('a move that a refresh finds', () => {
     expect(sync).toEqual({ snapshot_id: before, caught_up: false, built_after: null });
   });
 
-  test('is not due by the delta where the manifest has it, whatever else the SKU was due for', async () => {
+  test('needs no report by the delta if the manifest contains it, whatever else the SKU was due for', async () => {
     const world = await settled('A');
     world.move('A');
     await mark(store.sql, ['A'], 'refresh');
@@ -314,7 +314,7 @@ describe('a move that a refresh finds', () => {
   });
 });
 
-test('answers and a delta that come at once wait for each other and lose no count', async () => {
+test('simultaneous answers and a delta do not deadlock, and leave no report or move unjudged', async () => {
   const skus = Array.from({ length: 120 }, (_, i) => `S${i}`);
   const world = await settled(...skus);
   const deadlocks = async () => {

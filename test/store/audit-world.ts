@@ -16,7 +16,7 @@ type Frozen = number | 'live';
 interface Snapshot {
   readonly id: string;
   readonly lines: ReadonlyMap<string, Frozen>;
-  /** How often each SKU's price had moved by then. */
+  /** How often each SKU's price had moved when the snapshot was built. */
   readonly moves: ReadonlyMap<string, number>;
   builtAt: number;
 }
@@ -36,25 +36,24 @@ export interface Counts {
 }
 
 /**
- * A partner of which the truth is known (what each price is, when each snapshot was built, what each delta reports),
- * and a mirror that follows it. Time is the database's, moved on by shifting into the past what the mirror has
- * written down.
+ * A partner whose truth is known (each price, when each snapshot was built, what each delta reports), and a mirror
+ * that follows it. Time is the database's: it advances by shifting what the mirror has stored into the past.
  */
 export class World {
   readonly prices = new Map<string, number>();
   readonly live = new Set<string>();
   readonly listed = new Set<string>();
   readonly snapshots: Snapshot[] = [];
-  /** SKUs whose next report is dropped, or that are reported although nothing moved. */
+  /** SKUs whose next report is dropped, and SKUs that are reported although nothing moved. */
   readonly dropNext = new Set<string>();
   readonly noopNext = new Set<string>();
   readonly underWay: Look[] = [];
-  /** Reports that were dropped, and reports of SKUs whose price did not move at all between the two snapshots. */
+  /** The number of dropped reports, and of reports of SKUs whose price never moved between the two snapshots. */
   dropped = 0;
   noops = 0;
   /**
-   * Prices that went back before any snapshot froze them, and that the refresh for a report had seen: to the mirror,
-   * which takes them for what was reported, the next move is one that no delta reports.
+   * The number of prices that went back before any snapshot froze them, but that the refresh for a report had
+   * seen. The mirror takes such a price for the reported one, so to it the next move is one that no delta reports.
    */
   swung = 0;
   readonly #seenForReports = new Set<string>();
@@ -75,7 +74,7 @@ export class World {
     return this.#store.sql;
   }
 
-  /** To a price that no SKU ever had. */
+  /** Moves the SKU to a price that no SKU ever had. */
   move(sku: string): void {
     const now = this.prices.get(sku);
     if (now !== undefined) this.#before.set(sku, now);
@@ -83,7 +82,7 @@ export class World {
     this.#moves.set(sku, (this.#moves.get(sku) ?? 0) + 1);
   }
 
-  /** Back to the price before the last move, as a bargain that is sold; never further back. */
+  /** Moves back to the price before the last move, as when a bargain is sold; never further back. */
   goBack(sku: string): void {
     const before = this.#before.get(sku);
     if (before === undefined) return;
@@ -114,7 +113,7 @@ export class World {
     this.snapshots.push({ id, lines, moves: new Map(this.#moves), builtAt: Date.now() });
   }
 
-  /** One poll of the delta, at most `hops` snapshots far. Tells whether the token advanced. */
+  /** Polls the delta once, at most `hops` snapshots ahead. Returns whether the token advanced. */
   async poll(hops = 1000): Promise<boolean> {
     const [{ id }] = await this.#sql<[{ id: string }]>`select snapshot_id as id from catalog_internal.sync`;
     const at = this.snapshots.findIndex((snapshot) => snapshot.id === id);
@@ -143,7 +142,7 @@ export class World {
     while (await this.poll());
   }
 
-  /** A snapshot is built, time goes by, and the delta is polled until there is nothing newer. */
+  /** Builds a snapshot, lets time pass, and polls the delta until there is nothing newer. */
   async snapshot(): Promise<void> {
     this.build();
     await this.pass();
@@ -151,7 +150,7 @@ export class World {
     await this.pass();
   }
 
-  /** Asks for what is due now (`owed`), or for what the sweep would come to one day; the prices are those of now. */
+  /** Requests what is due now (`owed`), or what the sweep would reach one day, at the prices of now. */
   async ask(what: 'owed' | 'sweep', count = 1000): Promise<Look | null> {
     const sweep = { lane: 'sweep' as const, live: false, count, earlySeconds: 1e6 };
     const live = { lane: 'live' as const, live: true, count, earlySeconds: 1e6 };
@@ -172,7 +171,7 @@ export class World {
     return refresh;
   }
 
-  /** The answer to a refresh arrives; `instead` gives other results than a record. */
+  /** Applies the answer to a refresh; `instead` may give another result than a record. */
   async answer(refresh: Look, instead: (sku: string) => SkuResult | null = () => null): Promise<void> {
     this.underWay.splice(this.underWay.indexOf(refresh), 1);
     const results = [...refresh.prices].map(([sku, price]): SkuResult => {
@@ -183,7 +182,7 @@ export class World {
     await applyAnswer(this.#sql, refresh.claim, results, REFRESH);
   }
 
-  /** Asks and is answered, again and again until nothing of the kind is left; a sweep is one round. */
+  /** Requests and answers until nothing of the kind is left; a sweep is one round. */
   async refresh(what: 'owed' | 'sweep'): Promise<void> {
     for (;;) {
       const refresh = await this.ask(what);
@@ -203,7 +202,7 @@ export class World {
     await baseline(this.#store.url, lines, { token });
   }
 
-  /** Baseline, first prices, and snapshots enough that the prices of the present one are known. */
+  /** Applies a baseline and first prices, and builds enough snapshots that the prices of the current one are known. */
   async settle(): Promise<void> {
     await empty(this.#sql);
     this.build();
@@ -215,7 +214,7 @@ export class World {
     for (let i = 0; i < 2; i += 1) await this.snapshot();
   }
 
-  /** Lets time go by. */
+  /** Lets time pass. */
   async pass(ms = 10 * MINUTE): Promise<void> {
     const shift = (table: string, ...columns: string[]) =>
       `update ${table} set ${columns.map((c) => `${c} = ${c} - interval '${ms} milliseconds'`).join(', ')};`;
@@ -257,7 +256,7 @@ export class World {
 
 export const NOTHING: Counts = { confirmed: 0, unchanged: 0, seenFirst: 0, seconds: 0, never: 0, waiting: 0 };
 
-/** Makes worlds whose mirror is filled and has counted nothing yet. */
+/** Returns a function that makes worlds whose mirror is filled and has counted nothing yet. */
 export function settledIn(store: TestStore): (...skus: readonly string[]) => Promise<World> {
   return async (...skus) => {
     const world = new World(store, skus);

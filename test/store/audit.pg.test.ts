@@ -7,7 +7,7 @@ const store = useStore();
 const settled = settledIn(store);
 
 describe('a report', () => {
-  test('is confirmed where the refresh it asks for finds a price moved', async () => {
+  test('is confirmed if the refresh it asks for finds a price moved', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.snapshot();
@@ -16,7 +16,7 @@ describe('a report', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
   });
 
-  test('is unchanged where that refresh finds none', async () => {
+  test('is unchanged if that refresh finds no move', async () => {
     const world = await settled('A', 'B');
     world.noopNext.add('A');
     await world.snapshot();
@@ -40,7 +40,7 @@ describe('a report', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, unchanged: 1 });
   });
 
-  test('is counted once, however often its answer is applied, and not by a refresh that comes later', async () => {
+  test('is counted once, however often its answer is applied, and not by a later refresh', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
@@ -52,7 +52,7 @@ describe('a report', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, unchanged: 1 });
   });
 
-  test('is recognised though the SKU was due for another urgent reason already', async () => {
+  test('is recognised even if the SKU was already due for another urgent reason', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
@@ -106,7 +106,7 @@ describe('a report', () => {
         await world.refresh('owed');
       },
     ],
-  ])('that %s is not called unchanged', async (_case, before) => {
+  ])('that %s does not count as unchanged', async (_case, before) => {
     const world = await settled('A', 'B');
     await before(world);
     await world.snapshot();
@@ -119,7 +119,7 @@ describe('a report', () => {
     expect(await world.counts()).toMatchObject({ unchanged: 1 });
   });
 
-  test('answered with 0009 is neither', async () => {
+  test('answered with 0009 counts neither as confirmed nor as unchanged', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
@@ -135,7 +135,7 @@ describe('a report', () => {
     expect(await world.counts()).toEqual(NOTHING);
   });
 
-  test('of a SKU a refresh at which is under way is not unchanged for that refresh having seen the move', async () => {
+  test('during a refresh of its SKU is not unchanged just because that refresh saw the move', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
@@ -159,7 +159,7 @@ const refresh = (differs: Partial<Standing>): Standing => ({
   ...differs,
 });
 
-test('what a refresh finds: nothing unless something moved, was reported, or waits for too long', () => {
+test('a refresh has no finding unless something moved, was reported, or has waited too long', () => {
   expect(findingOf(refresh({}), 'record', false)).toBeNull();
   expect(findingOf(refresh({}), 'not_found', true)).toBeNull();
   expect(findingOf(refresh({ kept: 'waiting' }), 'record', false)).toBeNull();
@@ -179,14 +179,14 @@ test('moves that the delta leaves out are counted until it reports one', () => {
   expect(left({ kept: 'overdue', keptOnce: true })).toBe(1);
   expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 2 })).toBe(3);
   expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 1000 })).toBe(1000);
-  // Of two moves one may have gone back, which is rightly not reported.
+  // One of two moves may have gone back, which is rightly not reported.
   expect(left({ kept: 'overdue' })).toBeNull();
   expect(left({ missedMoves: 2 }, true)).toBe(2);
   expect(left({ standing: 'report', missedMoves: 2 }, true)).toBeNull();
   expect(left({ standing: 'report', kept: 'reported', missedMoves: 2 })).toBeNull();
   expect(left({ standing: 'report', missedMoves: 2 }), 'a report of nothing').toBe(2);
   expect(left({ missedMoves: 2, listedLive: true }, false, true), 'listed as live').toBeNull();
-  // In an incident.
+  // During an incident.
   expect(left({ missedMoves: 2 }, false, true)).toBe(2);
   expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 2 }, false, true)).toBe(2);
   expect(left({ standing: 'report', missedMoves: 2 }, true, true)).toBeNull();

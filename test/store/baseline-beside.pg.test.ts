@@ -7,7 +7,7 @@ import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifes
 import { followWatchlist, found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { dueNow } from './watching.ts';
 
-/* What others see and can do while a manifest is on its way into the mirror. */
+/* What others see and can do while a manifest is applied to the mirror. */
 
 const store = useStore();
 const SKUS = Array.from({ length: 500 }, (_, n) => `SKU-${n}`);
@@ -24,7 +24,7 @@ async function untilItWaits(sql: Sql): Promise<void> {
   await eventually(async () => expect(await waiting()).toBe(1));
 }
 
-/** What a reader finds, in one statement: how many SKUs have the new hash, and which snapshot the mirror stands on. */
+/** Returns what a reader finds in one statement: how many SKUs have the new hash, and the mirror's snapshot. */
 async function seen(reader: Sql): Promise<string> {
   const [row] = await reader<[{ moved: number; snapshot: string }]>`
     select count(*) filter (where hash = 'h2')::int as moved, (select snapshot_id from catalog.sync_status) as snapshot
@@ -33,10 +33,10 @@ async function seen(reader: Sql): Promise<string> {
 }
 
 describe('readers', () => {
-  test('find the former mirror or the new one, never a part of it, and wait for nobody', async () => {
+  test('find the former mirror or the new one, never a mixture, and wait for nobody', async () => {
     await standing(store, ...all('h1'));
     const reader = connect(store.url, { max: 1 });
-    // Whoever waits for a lock at all fails.
+    // A reader that waits for any lock fails.
     await reader`set lock_timeout = '1ms'`;
     const finds = new Set<string>();
     const during = { running: true };
@@ -46,7 +46,7 @@ describe('readers', () => {
     try {
       let merging: Promise<unknown> = Promise.resolve();
       await store.sql.begin(async (other) => {
-        // The merge gets as far as the ledger: the SKUs are written, and nothing is committed.
+        // The merge gets as far as the ledger: the SKUs are written, but not committed.
         await other`select from catalog_internal.due where sku = 'SKU-0' for update`;
         merging = baseline(store.url, all('h2'));
         await untilItWaits(store.sql);
@@ -64,7 +64,7 @@ describe('readers', () => {
 });
 
 describe('while a manifest is staged and compared, but not merged', () => {
-  test('a delta and a bulk answer are applied, and outlast it', async () => {
+  test('a delta and a bulk answer are applied, and survive the merge', async () => {
     const { sql, url } = store;
     await standing(store, line('A'), line('B'), line('C'));
     await sql`set lock_timeout = '1s'`;
@@ -78,13 +78,13 @@ describe('while a manifest is staged and compared, but not merged', () => {
     expect(await pricesOf(sql, 'B')).toEqual({ 9: 95 });
     expect(await skuRow(sql, 'A')).toMatchObject({ hash: null });
     expect(await skuRow(sql, 'B')).toMatchObject({ hash: 'h2' });
-    // B was asked after the snapshot was generated: its price is fresh.
+    // B was requested after the snapshot was generated, so its price is fresh.
     expect(await marks(sql)).toEqual({ A: 'changed', C: 'changed' });
   });
 });
 
 describe('while a manifest is merged', () => {
-  test('a bulk answer for SKUs that it leaves alone is applied', async () => {
+  test('a bulk answer for SKUs that the merge leaves alone is applied', async () => {
     const { sql, url } = store;
     await standing(store, line('moves'), line('stays'));
     let merging: Promise<unknown> = Promise.resolve();
@@ -99,7 +99,7 @@ describe('while a manifest is merged', () => {
     expect(await marks(sql)).toEqual({ moves: 'changed' });
   });
 
-  test('a row that an answer moved just before is written where it is now', async () => {
+  test('a row that an answer updated just before is written in its new version', async () => {
     const { sql, url } = store;
     await standing(store, line('A'), line('gone'));
     const run = await Baseline.open(url);
@@ -123,7 +123,7 @@ describe('while a manifest is merged', () => {
     expect(await skuRow(sql, 'gone')).toMatchObject({ hash: null, listed: false });
   });
 
-  test('a SKU that somebody inserts without waiting for a turn is taken as known', async () => {
+  test('a SKU that somebody inserts without taking the lock counts as known', async () => {
     const { sql, url } = store;
     await standing(store, line('A'));
     let merging: Promise<unknown> = Promise.resolve();
@@ -137,7 +137,7 @@ describe('while a manifest is merged', () => {
     expect(await marks(sql)).toEqual({ new: 'new' });
   });
 
-  test('a row that a hand left in the ledger, without its SKU, is no obstacle', async () => {
+  test('a ledger row that was left by hand without its SKU is no obstacle', async () => {
     await mark(store.sql, ['A'], 'sweep');
     await store.sql`update catalog_internal.due set due_at = 'infinity', rank = 7`;
     await store.sql`insert into catalog.watchlist (sku, weight) values ('B', 3)`;

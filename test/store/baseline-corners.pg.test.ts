@@ -5,7 +5,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-test('a shrink that was confirmed is confirmed for one manifest', async () => {
+test('a confirmation of a shrink is valid for one manifest', async () => {
   await store.sql`update catalog_internal.sync set shrink_confirmed = true`;
   await baseline(store.url, [line('A')]);
   expect(await readSyncState(store.sql)).toMatchObject({
@@ -14,7 +14,7 @@ test('a shrink that was confirmed is confirmed for one manifest', async () => {
   });
 });
 
-test('a manifest that does not say when it was built leaves the time of the one before', async () => {
+test('a manifest without a build time leaves the time of the one before', async () => {
   await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
   await baseline(store.url, [line('A')], { token: { snapshotId: 'm2', generatedAt: null } });
   expect(await readSyncState(store.sql)).toMatchObject({
@@ -23,7 +23,7 @@ test('a manifest that does not say when it was built leaves the time of the one 
   });
 });
 
-test('where the partner says no more when a snapshot was built, that the token moves tells how old it is at most', async () => {
+test("if the partner no longer dates snapshots, the moving token bounds the snapshot's age", async () => {
   const movedAt = async () => (await readSyncState(store.sql)).snapshotMovedAt;
   const check = (generatedAt: Date | null) =>
     noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });
@@ -44,7 +44,7 @@ test('where the partner says no more when a snapshot was built, that the token m
   expect(await movedAt()).toBeNull();
 });
 
-test('where it never said so, a snapshot whose token does not move is as good as any', async () => {
+test('if the partner never dated snapshots, a token that does not move bounds nothing', async () => {
   await baseline(store.url, [line('A')], { token: { snapshotId: 'm1', generatedAt: null } });
   await store.sql`update catalog_internal.sync set snapshot_moved_at = now() - interval '2 days'`;
   await noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt: null, livePricedSkuCount: null });
@@ -56,7 +56,7 @@ test('where it never said so, a snapshot whose token does not move is as good as
   expect((await readSyncState(store.sql)).snapshotMovedAt).toBeNull();
 });
 
-test('the newest snapshot is no older for an answer that names an older one, or no time', async () => {
+test('an answer that names an older snapshot, or no time, does not make the newest snapshot older', async () => {
   await baseline(store.url, [line('A')]);
   const check = async (generatedAt: Date | null) => {
     await noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });

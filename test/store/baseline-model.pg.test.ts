@@ -17,13 +17,13 @@ const anyKnown = record({
   hash: anyHash,
   sizes: constantFrom(3, 4, null),
   listed: constantFrom(true, true, true, false),
-  /** Before the snapshot was named, since then, or so soon after it that a cache may have had the answer. */
+  /** Before the snapshot was named, since then, or so soon after it that a cache may have given the answer. */
   asked: constantFrom('before' as const, 'since' as const, 'soon' as const),
   reported: constantFrom('never' as const, 'never' as const, 'earlier' as const, 'since' as const),
   owed: boolean(),
   countsAsLive: boolean(),
 });
-/** A SKU as the manifest may name it. */
+/** A SKU as the manifest may list it. */
 const anyListed = record({
   source: anySource,
   hash: constantFrom('h1', 'h2'),
@@ -37,11 +37,14 @@ const anySku = record({
 });
 const anyCase = record({
   skus: record(Object.fromEntries(SKUS.map((sku) => [sku, anySku]))),
-  /** Whether deltas that came since the manifest was asked for go on, or have broken off: its token replaces theirs. */
+  /**
+   * Whether the deltas since the manifest was requested go on, or have broken off so that its token replaces
+   * theirs.
+   */
   deltas: constantFrom('go on' as const, 'go on' as const, 'broke off' as const),
-  /** Whether they came before it was asked for already, and it is of the snapshot that they have left. */
+  /** Whether the deltas came before the manifest was requested, and it is of the snapshot that they have left. */
   lags: boolean(),
-  /** Whether second looks have found that no cache of the partner has anything. */
+  /** Whether second checks have found that the partner has no cache. */
   cacheless: boolean(),
 });
 
@@ -53,7 +56,7 @@ interface Seen {
   readonly hash: string | null;
   readonly sizes: number | null;
   readonly listed: boolean;
-  /** The reason of the mark that the manifest made, if it made one. */
+  /** The reason of the mark that the manifest made, or null. */
   readonly marked: string | null;
   readonly live: boolean;
 }
@@ -63,16 +66,16 @@ function before(known: Known): Seen {
   return { state, source, hash: hashBefore(known), sizes, listed, marked: null, live: countsAsLive };
 }
 
-/** A report takes the hash away. */
+/** A report clears the hash. */
 const hashBefore = ({ hash, reported }: Known) => (reported === 'since' ? null : hash);
 
-/** What a merge makes of one SKU: partner rules 4.2, in the order in which they take precedence. */
+/** Returns what a merge makes of one SKU: partner rules 4.2, in their order of precedence. */
 function after(
   { known, listed, rejected }: Case,
   { isReplaced, cacheless }: { readonly isReplaced: boolean; readonly cacheless: boolean },
 ): Seen | null {
   if (known?.reported === 'since' && !isReplaced) return before(known);
-  // What a line says that cannot be read is asked for.
+  // A SKU whose line cannot be read is requested.
   const unread = rejected ? (known === null || known.state === 'pending' ? 'new' : 'changed') : null;
   if (listed === null) {
     if (known === null) return rejected ? { ...UNKNOWN, marked: unread } : null;
@@ -81,14 +84,14 @@ function after(
   }
   if (known?.reported === 'since' && isLiveAsListed(known, listed))
     return { ...before(known), marked: unread };
-  // What was reported as live stays so until a delta of the manifest's token says otherwise.
+  // A SKU reported as live stays live until a delta from the manifest's token says otherwise.
   const live = listed.source === 'live' || (known?.reported === 'since' && known.source === 'live');
   const source = live ? 'live' : 'snapshot';
   const now = { source, hash: live ? null : listed.hash, sizes: listed.sizes, listed: true };
   if (known === null) return { state: 'pending', ...now, marked: 'new', live };
   const crossed = known.source !== source;
   const marked = reasonToPrice(known, listed, { crossed, cacheless });
-  // A SKU that did not cross keeps what its deferrals have taught, unless it begins anew.
+  // A SKU that did not cross keeps what its deferrals have taught, unless it starts anew.
   return {
     ...before(known),
     ...now,
@@ -97,7 +100,7 @@ function after(
   };
 }
 
-/** A SKU of which nothing is known but that a line has its name: whether deltas report its moves is not. */
+/** A SKU known only by its name in a line: whether deltas report its moves is unknown. */
 const UNKNOWN: Seen = {
   state: 'pending',
   source: null,
@@ -108,7 +111,7 @@ const UNKNOWN: Seen = {
   live: false,
 };
 
-/** A live SKU that a delta has reported, and that is as its line says. */
+/** Whether this is a live SKU that a delta has reported, and that matches its line. */
 function isLiveAsListed(known: Known, listed: NonNullable<Case['listed']>): boolean {
   const { source, sizes, lines } = listed;
   return known.listed && lines === 1 && source === 'live' && known.source === 'live' && known.sizes === sizes;
@@ -119,7 +122,7 @@ function reasonToPrice(
   listed: NonNullable<Case['listed']>,
   { crossed, cacheless }: { readonly crossed: boolean; readonly cacheless: boolean },
 ): string | null {
-  // Of two lines neither counts, and what a delta reported meanwhile is asked for, whichever of the two is newer.
+  // Of two lines neither counts. What a delta reported meanwhile is requested, whichever of the two is newer.
   if (listed.lines > 1 || known.reported === 'since') return 'changed';
   if (known.state === 'pending') return crossed || !known.listed ? 'new' : null;
   if (crossed) return 'changed';
@@ -133,11 +136,11 @@ function hashOf(listed: NonNullable<Case['listed']>): string | null {
   return listed.source === 'live' ? null : listed.hash;
 }
 
-/** Puts the case's SKUs into the tables; an due one is claimed by nobody and marked for another reason. */
+/** Inserts the case's SKUs into the tables; a due one is claimed by nobody and marked for another reason. */
 async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>): Promise<void> {
   for (const [sku, { known }] of Object.entries(cases)) {
     if (known === null) continue;
-    // The newest claim is the first: none has been made.
+    // The newest claim is the first: none has been made yet.
     const claim = known.asked === 'before' ? 1 : 2;
     // The snapshot was named at the beginning of time (manifest.ts).
     const askedAt = known.asked === 'soon' ? new Date(60_000) : new Date();
@@ -161,7 +164,7 @@ async function seen({ sql }: TestStore): Promise<Record<string, Seen>> {
   return Object.fromEntries(rows.map(({ sku, ...row }) => [sku, row]));
 }
 
-test('whatever the mirror holds and whatever a manifest lists, the merge leaves exactly what the rules say', async () => {
+test('whatever the mirror and a manifest contain, the merge leaves exactly what the rules say', async () => {
   await assert(
     asyncProperty(anyCase, async ({ skus: cases, deltas, lags, cacheless }) => {
       await empty(store.sql);

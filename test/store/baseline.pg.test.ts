@@ -26,7 +26,7 @@ async function delta(differs: Partial<Parameters<typeof applyDelta>[1]>): Promis
 }
 
 describe('a first manifest', () => {
-  test('fills the mirror: every line a SKU, pending and due, with the token', async () => {
+  test('fills the mirror: every line becomes a pending and due SKU, and the token is stored', async () => {
     const { applied, staged } = await baseline(store.url, [
       line('A'),
       line('B'),
@@ -85,7 +85,7 @@ describe('a first manifest', () => {
     expect(rows.find(({ sku }) => sku === 'bare')?.at).toBeNull();
   });
 
-  test('of many lines is staged in pieces without loss', async () => {
+  test('with many lines is staged in pieces without loss', async () => {
     const lines = Array.from({ length: 25_000 }, (_, i) => line(`SKU-${i}`, { hash: `h${i}` }));
     expect((await baseline(store.url, lines)).applied).toMatchObject({ added: 25_000, marked: 25_000 });
     const [count] = await store.sql`
@@ -94,7 +94,7 @@ describe('a first manifest', () => {
     expect(count).toEqual({ skus: 25_000, hashes: 25_000, due: 25_000 });
   });
 
-  test('keeps the lines that are being stored while the next ones come', async () => {
+  test('keeps the lines that are being stored while the next ones arrive', async () => {
     const run = await Baseline.open(store.url);
     try {
       // As the file gives them: a few hundred at a time, many times what is sent at once.
@@ -110,8 +110,8 @@ describe('a first manifest', () => {
   });
 });
 
-describe('until it is merged', () => {
-  test('a manifest is invisible, and closed before that it leaves the mirror as it was', async () => {
+describe('before the merge', () => {
+  test('a manifest is invisible, and closing it leaves the mirror as it was', async () => {
     await standing(store, line('A'));
     const before = await everything(store.sql);
     const run = await Baseline.open(store.url);
@@ -137,7 +137,7 @@ describe('until it is merged', () => {
   );
 
   test.each(['40001', '40P01'])(
-    'a merge that a conflict (%s) ended is done again from its start',
+    'a merge that is ended by a conflict (%s) is repeated from its start',
     async (sqlState) => {
       await standing(store, line('A'));
       await using _ = await failing(store.sql, 'update on catalog_internal.sync', { sqlState, times: 2 });
@@ -150,8 +150,8 @@ describe('until it is merged', () => {
   );
 });
 
-describe('meanwhile', () => {
-  test('what deltas reported after the manifest was asked for is left as they said', async () => {
+describe('during a manifest', () => {
+  test('what deltas report after it was requested stays as they said', async () => {
     const { sql } = store;
     await standing(store, line('changed'), line('live'), line('removed'), line('other'));
     await baseline(
@@ -182,14 +182,14 @@ describe('meanwhile', () => {
     });
   });
 
-  test('a token that deltas moved on is kept: they are ahead of the manifest', async () => {
+  test('a token that deltas moved is kept, because they are ahead of the manifest', async () => {
     await standing(store, line('A'));
     await baseline(store.url, [line('A')], { meanwhile: () => delta({ toSnapshot: 'd7' }) });
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 'd7' });
     expect((await readSyncState(store.sql)).snapshotMovedAt).not.toBeNull();
   });
 
-  test('a token that deltas moved on and then found broken gives way to the manifest’s', async () => {
+  test('a token that deltas moved and then found broken gives way to the manifest’s', async () => {
     await standing(store, line('A'));
     const meanwhile = async () => {
       await delta({ toSnapshot: 'd7' });
@@ -217,7 +217,7 @@ describe('meanwhile', () => {
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 'm5' });
   });
 
-  test('a SKU watched or reported between staging and merging is filled from its line', async () => {
+  test('a SKU that is watched between staging and merging is filled from its line', async () => {
     await knownSkus(store.sql, ['A']);
     await mark(store.sql, ['A'], 'new');
     await baseline(store.url, [line('A'), line('W', { priceSource: 'live' })], {

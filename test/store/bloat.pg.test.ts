@@ -10,7 +10,7 @@ const store = useStore();
 /** The tables that every refresh writes. */
 const TABLES = ['catalog.skus', 'catalog.prices', 'catalog.products', 'catalog_internal.due'];
 
-test('tables are stored as docs/internals.md says', async () => {
+test('tables have the storage settings that docs/internals.md lists', async () => {
   const text = readFileSync(new URL('../../docs/internals.md', import.meta.url), 'utf8');
   const lines = [...text.matchAll(/^\| `(catalog\w*\.\w+)` \| (`\w+=.*?) \|/gm)];
   const said = lines.map(([, table = '', settings = '']) => `${table}: ${settings.replaceAll('`', '')}`);
@@ -20,7 +20,7 @@ test('tables are stored as docs/internals.md says', async () => {
   expect(said.toSorted()).toEqual(rows.map(({ stored }) => stored).toSorted());
 });
 
-/** Bytes of each table with its indexes. */
+/** Returns the bytes of each table including its indexes. */
 async function bytesOf(sql: Sql): Promise<Record<string, number>> {
   const rows = await sql<{ name: string; bytes: number }[]>`
     select name, pg_total_relation_size(name::regclass)::float8 as bytes from unnest(${TABLES}::text[]) as name`;
@@ -35,16 +35,16 @@ async function updatesOfSkus(sql: Sql): Promise<{ all: number; hot: number }> {
   return row;
 }
 
-test('refreshes without end grow no table, where vacuum runs as often as autovacuum would', async ({
+test('refreshes, however many, grow no table while vacuum runs as often as autovacuum would', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
-  // One connection: each tells the statistics what it has written on its own.
+  // One connection, because each reports its own writes to the statistics.
   const sql = connect(store.url, { max: 1 });
   const skus = Array.from({ length: 1000 }, (_, i) => `SKU-${i}`);
   await knownSkus(sql, skus);
   const look = async (round: number) => {
-    // In pieces, the tables vacuumed after each as autovacuum would do after a twentieth of a larger catalog.
+    // In pieces, with a vacuum after each, as autovacuum would run after a twentieth of a larger catalog.
     for (let at = 0; at < skus.length; at += 100) {
       const some = skus.slice(at, at + 100);
       await mark(sql, some);

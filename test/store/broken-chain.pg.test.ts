@@ -6,13 +6,13 @@ import { HOUR, useStore } from './support.ts';
 
 const store = useStore();
 
-/** Puts the mirror on a token, and the manifest two hours off. */
+/** Sets the mirror's token, and moves the manifest two hours into the future. */
 async function standing(token: string): Promise<void> {
   await store.sql`update catalog_internal.sync set snapshot_id = ${token}, chain_broken_at = null`;
   await store.sql`update catalog_internal.tasks set next_at = now() + interval '2 hours' where task = 'manifest'`;
 }
 
-/** Minutes until the manifest is fetched, and how often the chain has broken in a row. */
+/** Returns the minutes until the manifest is fetched, and how often the chain has broken in a row. */
 async function seen() {
   const [row] = await store.sql<[{ minutes: number; breaks: number; rejected: string | null }]>`
     select greatest(0, round(extract(epoch from t.next_at - now()) / 60))::int as minutes, s.chain_breaks as breaks,
@@ -21,7 +21,7 @@ async function seen() {
   return row;
 }
 
-describe('a chain of deltas that is broken', () => {
+describe('a broken chain of deltas', () => {
   test('has a manifest fetched at once, and later each time that it breaks again', async () => {
     const waits: number[] = [];
     for (let times = 1; times <= 9; times += 1) {
@@ -32,19 +32,19 @@ describe('a chain of deltas that is broken', () => {
     expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
   });
 
-  test('is broken once, however many processes find it so', async () => {
+  test('is counted once, however many processes find it broken', async () => {
     await standing('s1');
     for (let times = 0; times < 3; times += 1) await noteBrokenChain(store.sql, 's1');
     expect(await seen()).toEqual({ minutes: 0, breaks: 1, rejected: 's1' });
   });
 
-  test('is not the one that has another token by now', async () => {
+  test('is ignored if the mirror has another token by now', async () => {
     await standing('s2');
     await noteBrokenChain(store.sql, 's1');
     expect(await seen()).toEqual({ minutes: 120, breaks: 0, rejected: null });
   });
 
-  test('puts no manifest off that is due', async () => {
+  test('does not postpone a manifest that is due', async () => {
     await standing('s1');
     await store.sql`update catalog_internal.sync set chain_breaks = 5`;
     await store.sql`update catalog_internal.tasks set next_at = now() - interval '1 second' where task = 'manifest'`;
@@ -52,17 +52,17 @@ describe('a chain of deltas that is broken', () => {
     expect(await seen()).toMatchObject({ minutes: 0, breaks: 6 });
   });
 
-  test('that a delta goes on from begins anew', async () => {
+  test('starts its count anew once a delta succeeds', async () => {
     await standing('s1');
     await store.sql`update catalog_internal.sync set chain_breaks = 3`;
     await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', changed: [], removed: [], nowLive: [] });
     expect(await seen()).toMatchObject({ breaks: 0 });
   });
 
-  describe('while a manifest is under way', () => {
+  describe('during a run of the manifest', () => {
     const WEEK = 7 * 24 * HOUR;
 
-    /** Begins a run, does what happens meanwhile, and ends it as one that was merged. */
+    /** Starts a run, does `meanwhile`, and ends the run as merged. */
     async function during(meanwhile: () => Promise<unknown>): Promise<void> {
       await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '7 days'`;
       await store.sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
@@ -71,24 +71,27 @@ describe('a chain of deltas that is broken', () => {
       await meanwhile();
       await endTask(store.sql, 'manifest', run.run, { how: 'done', outcome: 'done', nextInMs: WEEK });
     }
-    /** As its COMMIT leaves the mirror. */
+    /** Leaves the mirror as the COMMIT of the merge does. */
     const merged = () => store.sql`
       update catalog_internal.sync set manifest_applied_at = clock_timestamp(), chain_broken_at = null, rejected_snapshot_id = null`;
 
     test.each([
       ['for the first time', 0, 0],
       ['once more', 2, 2],
-    ])('and merged already, has another one fetched after it: %s', async (_, before, minutes) => {
-      await standing('s1');
-      await store.sql`update catalog_internal.sync set chain_breaks = ${before}`;
-      await during(async () => {
-        await merged();
-        await noteBrokenChain(store.sql, 's1');
-      });
-      expect(await seen()).toEqual({ minutes, breaks: before + 1, rejected: 's1' });
-    });
+    ])(
+      'has another manifest fetched after the run if that has merged already: %s',
+      async (_, before, minutes) => {
+        await standing('s1');
+        await store.sql`update catalog_internal.sync set chain_breaks = ${before}`;
+        await during(async () => {
+          await merged();
+          await noteBrokenChain(store.sql, 's1');
+        });
+        expect(await seen()).toEqual({ minutes, breaks: before + 1, rejected: 's1' });
+      },
+    );
 
-    test('and yet to be merged, is mended by that', async () => {
+    test('is repaired by a merge that comes later in the run', async () => {
       await standing('s1');
       await during(async () => {
         await noteBrokenChain(store.sql, 's1');
@@ -98,7 +101,7 @@ describe('a chain of deltas that is broken', () => {
     });
   });
 
-  test('has a manifest within the hour, whatever has put that off', async () => {
+  test('has a manifest within the hour, whatever has postponed it', async () => {
     await standing('s1');
     await noteBrokenChain(store.sql, 's1');
     await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days' where task = 'manifest'`;

@@ -26,11 +26,11 @@ async function liveSkus(...skus: string[]): Promise<void> {
   await store.sql`select catalog_internal.mark_due(${skus}::text[], 'live', true)`;
 }
 
-/** A price of a refresh: live SKUs are chosen by value. */
+/** Sets a threshold for refreshes, so that live SKUs are chosen by value. */
 const chooseByValue = () =>
   store.sql`update catalog_internal.live_plan set refresh_threshold = 1, max_interval_minutes = 60`;
 
-/** Moments are minutes from now, and far from any boundary. */
+/** Times are minutes from now, and far from any boundary. */
 const anyRow = record({
   lane: integer({ min: 1, max: 6 }),
   live: boolean(),
@@ -62,7 +62,7 @@ async function put(sql: Sql, facts: Facts): Promise<void> {
     insert into catalog.skus (sku, in_manifest, asked_at)
     select sku, true, now() + make_interval(secs => asked * 60)
     from jsonb_to_recordset(${sql.json(rows)}) as r(sku text, asked float8)`;
-  // No two are due at the same moment: which of them is first would be anybody's guess.
+  // No two are due at the same time, or their order would be undefined.
   await sql`
     insert into catalog_internal.due (sku, lane, reason, live, due_at, held_until, claim)
     select sku, lane, 'changed', live,
@@ -86,7 +86,7 @@ async function put(sql: Sql, facts: Facts): Promise<void> {
     select now() + make_interval(secs => at * 60), n, 1, 2 * n, n from jsonb_to_recordset(${sql.json(facts.calls)}) as c(at float8, n int)`;
 }
 
-/** A row of the ledger with what its SKU adds; times in minutes from now. */
+/** A row of the ledger with the columns of its SKU; times in minutes from now. */
 interface LedgerRow {
   readonly sku: string;
   readonly lane: number;
@@ -112,7 +112,7 @@ const early = {
   stale: { ...NOT_EARLY, live: 30 * 60, sweep: 60 * 60 },
 };
 
-/** The same by its parts: release, and then read one thing after the other. */
+/** Computes the same in parts: releases claims, and then reads one thing after the other. */
 async function byParts(sql: Sql, facts: Facts) {
   await endWaits(sql, 1000);
   const pause = await callPause(sql);
@@ -120,7 +120,7 @@ async function byParts(sql: Sql, facts: Facts) {
   const live = await readLivePlan(sql);
   const rows = await readLedger(sql);
   const seconds = (lane: Lane, isLive: boolean) => {
-    // Unlisted SKUs: the live lane without counting as live.
+    // Unlisted SKUs are in the live lane without counting as live.
     if (lane === 'live' && !isLive) return 0;
     if (catalogState === 'stale') return early.stale[lane];
     return early.usual[lane] + (lane === 'live' ? (live.earlyMinutes ?? 0) * 60 : 0);
@@ -158,8 +158,8 @@ async function byParts(sql: Sql, facts: Facts) {
   };
 }
 
-describe('what a call is planned from', () => {
-  test('in one statement is what it is by its parts, whatever the ledger holds', async () => {
+describe('the inputs of a bulk call', () => {
+  test('are the same in one statement as in parts, whatever the ledger contains', async () => {
     await assert(
       asyncProperty(anyFacts, async (facts) => {
         await put(store.sql, facts);
@@ -183,7 +183,7 @@ describe('what a call is planned from', () => {
         );
         expect(inputs.sync).toEqual(parts.sync);
         expect(inputs.pause.failures).toBe(parts.pause.failures);
-        // The two are read one after the other, on a busy machine seconds apart.
+        // The two are read one after the other, seconds apart on a busy machine.
         const apartMs = performance.now() - began;
         const timeless = (plan: LivePlan) => ({ ...plan, now: 0, computedRate: plan.computedRate > 0 });
         expect(timeless(inputs.livePlan)).toEqual(timeless(parts.live));
@@ -196,7 +196,7 @@ describe('what a call is planned from', () => {
         const after = await readLedger(store.sql);
         await put(store.sql, facts);
         await callInputs(store.sql);
-        // It has released what the parts release.
+        // The one statement has released what the parts release.
         expect((await readLedger(store.sql)).map(({ sku, held }) => [sku, held === null])).toEqual(
           after.map(({ sku, held }) => [sku, held === null]),
         );
@@ -205,7 +205,7 @@ describe('what a call is planned from', () => {
     );
   });
 
-  test('counts what is due in each class up to a limit, and nothing that is held', async () => {
+  test('count what is due in each class up to a limit, and nothing that is held', async () => {
     const { sql } = store;
     await mark(sql, ['held'], 'changed');
     await claimAll(sql);
@@ -226,7 +226,7 @@ describe('what a call is planned from', () => {
     expect((await callInputs(sql, { early: { usual, stale: NOT_EARLY } })).due).toHaveLength(3);
   });
 
-  test('tells when the next thing happens: a SKU comes due, a wait ends, or nothing at all', async () => {
+  test('tell when the next thing happens: a SKU comes due, a wait ends, or nothing at all', async () => {
     const { sql } = store;
     const next = async () => (await callInputs(sql)).nextDueMs;
     expect(await next()).toBeNull();
@@ -242,7 +242,7 @@ describe('what a call is planned from', () => {
     expect((await next()) ?? 0).toBeCloseTo(LEASE_MS, -5);
   });
 
-  test('has candidates in order of their due times, with weight and belief', async () => {
+  test('contain candidates in order of their due times, with weight and belief', async () => {
     await liveSkus('A', 'B', 'C');
     await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
     await store.sql`insert into catalog_internal.live_rates values ('C', 3, 40)`;
@@ -255,7 +255,7 @@ describe('what a call is planned from', () => {
     ]);
   });
 
-  test('has no candidates that were asked for within the last minute, however soon they are due again', async () => {
+  test('contain no candidates that were requested within the last minute, however soon they are due again', async () => {
     await liveSkus('A', 'B', 'C');
     await chooseByValue();
     await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
@@ -265,7 +265,7 @@ describe('what a call is planned from', () => {
   });
 });
 
-test('a pause without end, as an operator sets it, is read on every version of Postgres', async () => {
+test("an operator's endless pause can be read on every version of Postgres", async () => {
   const { sql } = store;
   await empty(sql);
   await sql`update catalog_internal.tasks set next_at = 'infinity' where task = 'reprice'`;

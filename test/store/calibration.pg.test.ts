@@ -39,7 +39,7 @@ const drawn = async () =>
   );
 const hours = () => store.sql`select * from catalog_internal.calibration_hours`;
 
-/** Asks for SKUs and applies what is answered, as a daemon does that writes its counts with each answer. */
+/** Requests SKUs and applies the results, as a daemon does that writes its counts with each answer. */
 async function ask(...results: readonly SkuResult[]): Promise<void> {
   const named = results.map(({ sku }) => sku);
   const claim = await claimDue(store.sql, { named, quotas: allDue(10) }, LEASE_MS);
@@ -49,7 +49,7 @@ async function ask(...results: readonly SkuResult[]): Promise<void> {
 }
 
 describe('calibration', () => {
-  test('adds up what every process counts, by hour', async () => {
+  test('sums by hour what every process counts', async () => {
     const { sql } = store;
     await Promise.all([
       storeCalibration(sql, [counted(), counted({ bin: 3, right: 40, claimed: 35 })]),
@@ -76,7 +76,7 @@ describe('calibration', () => {
     ]);
   });
 
-  test('of a cohort is the mean distance over the tenths', async () => {
+  test('has as the error of a cohort the mean distance over the bins', async () => {
     const { sql } = store;
     await storeCalibration(sql, [
       counted({ looks: 300, right: 294, claimed: 297 }),
@@ -101,13 +101,13 @@ describe('calibration', () => {
     );
     const rows = await store.sql<{ tenth: number }[]>`select tenth from catalog.calibration order by tenth`;
     expect(rows.map(({ tenth }) => tenth)).toEqual([...BINS]);
-    // As a seller writes them.
+    // As a seller writes them in SQL.
     for (const bin of BINS)
       expect(await store.sql.unsafe(`select from catalog.calibration where tenth = ${bin}`)).toHaveLength(1);
     expect(await store.sql.unsafe('select from catalog.calibration where tenth >= 0.95')).toHaveLength(2);
   });
 
-  test('is that of the last seven days, whatever the clock said, and what is older is dropped', async () => {
+  test('covers the last seven days, even if the clock was wrong; older rows are pruned', async () => {
     const { sql } = store;
     await storeCalibration(sql, [counted()]);
     await sql`
@@ -120,7 +120,7 @@ describe('calibration', () => {
 });
 
 describe('each refresh', () => {
-  test('tests what was held of its SKU and of its sizes', async () => {
+  test('tests what was believed of its SKU and of its sizes', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('L', { priceSource: 'live' }));
     await mark(sql, ['A'], 'sweep');
@@ -151,7 +151,7 @@ describe('each refresh', () => {
     ]);
   });
 
-  test('of a SKU that the delta has reported tests the report', async () => {
+  test('of a SKU that the delta reported tests the report', async () => {
     const { sql } = store;
     await standing(store, line('A'));
     await mark(sql, ['A'], 'sweep');
@@ -193,7 +193,7 @@ describe('each refresh', () => {
     expect([...rows]).toEqual([{ looks: 2 }]);
   });
 
-  test('that nobody answered tests nothing', async () => {
+  test('without a result tests nothing', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
     await mark(sql, ['A', 'B'], 'sweep');
@@ -215,7 +215,7 @@ describe('live SKUs drawn at random', () => {
     return skus;
   };
 
-  test('are so large a part of all that have a price and wait for nothing, the same ones for one seed', async () => {
+  test('are the given share of the priced SKUs that wait for nothing, the same ones for the same seed', async () => {
     const { sql } = store;
     await live(2000);
     await sql`update catalog.skus set state = 'not_found' where sku < 'L0100'`;
@@ -237,7 +237,7 @@ describe('live SKUs drawn at random', () => {
     expect(await drawn()).not.toEqual(first);
   });
 
-  test('are forgotten an hour after their turn, or where a wrong clock has dated it', async () => {
+  test('are forgotten an hour after their time, or if a wrong clock has dated them', async () => {
     const { sql } = store;
     await sql`
       insert into catalog_internal.random_looks values ('old', now() - interval '61 minutes'), ('present', now() - interval '50 minutes'),
@@ -246,7 +246,7 @@ describe('live SKUs drawn at random', () => {
     expect(await drawn()).toEqual(['present']);
   });
 
-  test('are candidates of the next call, due or not, are counted apart, and are drawn no longer then', async () => {
+  test('are candidates of the next call, due or not, are counted separately, and are then no longer drawn', async () => {
     const { sql } = store;
     const [first = '', second = ''] = await live(3);
     await sql`update catalog_internal.due set due_at = now() + interval '5 hours'`;
@@ -266,8 +266,8 @@ describe('live SKUs drawn at random', () => {
   });
 });
 
-describe('what is believed', () => {
-  test('is what was believed at first while nothing was counted', async () => {
+describe('what the mirror believes', () => {
+  test('stays at its initial values while nothing was counted', async () => {
     const before = await beliefs();
     await learnBeliefs(store.sql);
     const after = await beliefs();
@@ -275,7 +275,7 @@ describe('what is believed', () => {
       if (typeof value === 'number') expect([name, after[name]]).toEqual([name, expect.closeTo(value, 5)]);
   });
 
-  test('comes to what is found, by what each refresh tests', async () => {
+  test('approaches what refreshes find, by what each of them tests', async () => {
     const { sql } = store;
     await snapshotPriced(sql, 'S', 1000);
     await storeCalibration(sql, [
@@ -305,7 +305,7 @@ describe('what is believed', () => {
     expect(told['move_rate']).toBeCloseTo(0.0074, 3);
   });
 
-  test('of SKUs of which nothing is known follows what refreshes find, and each of them counts once', async () => {
+  test('about unknown SKUs follows what refreshes find, and each refresh counts once', async () => {
     const { sql } = store;
     const minutes = async () => (await beliefs())['live_prior_minutes'] as number;
     const wrong = counted({ right: 400, claimed: 700, looks: 1000, leverage: 200 });
@@ -321,7 +321,7 @@ describe('what is believed', () => {
     expect(await minutes()).toBeGreaterThan(after);
   });
 
-  test('is in bounds whatever was counted, and takes nothing from times to come', async () => {
+  test('stays in bounds whatever was counted, and ignores counts from the future', async () => {
     const { sql } = store;
     await storeCalibration(sql, [
       counted({ cohort: 'snapshot', looks: 5, right: 0, minutes: 0, missed: 5 }),

@@ -20,7 +20,7 @@ const refresh = (probability: number, more: Partial<RefreshTest> = {}): RefreshT
   ...more,
 });
 
-/** Counts, on a clock that a test sets. */
+/** Returns counts on a clock that the test sets. */
 function counting() {
   const clock = { at: 0 };
   const counts = new CalibrationCounts({ monotonic: () => clock.at });
@@ -28,7 +28,7 @@ function counting() {
 }
 
 describe('the bin of a probability', () => {
-  test('is the last that begins at it or below', () => {
+  test('is the last one that begins at or below it', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (probability) => {
         const bin = binOf(probability);
@@ -39,14 +39,14 @@ describe('the bin of a probability', () => {
     expect([0, 0.95, 0.989_999, 0.99, 1].map(binOf)).toEqual([0, 10, 10, 11, 11]);
   });
 
-  test('is named in the view as it is here', () => {
+  test('has the same boundaries in the view', () => {
     const view = readFileSync('drizzle/objects/views/catalog.calibration.sql', 'utf8');
     expect(view).toContain(`ARRAY[${BINS.join(', ')}]`);
   });
 });
 
 describe('what refreshes have tested', () => {
-  test('is summed up by cohort and bin', () => {
+  test('is summed by cohort and bin', () => {
     const { clock, counts } = counting();
     counts.note([
       refresh(0.96),
@@ -71,14 +71,14 @@ describe('what refreshes have tested', () => {
     });
   });
 
-  test('has each of its sizes claimed, and waited for', () => {
+  test('counts the claim and the minutes once for each size', () => {
     const { clock, counts } = counting();
     counts.note([refresh(0.9, { cohort: 'live sizes', looks: 20, right: 19 })]);
     clock.at = 10_000;
     expect(counts.take()).toMatchObject([{ looks: 20, right: 19, claimed: 18, minutes: 200 }]);
   });
 
-  test('says how surprising it is, by the noise of what was claimed', () => {
+  test('yields the surprise, relative to the noise of what was claimed', () => {
     const many = {
       cohort: 'live',
       bin: 9,
@@ -102,7 +102,7 @@ describe('what refreshes have tested', () => {
     });
   });
 
-  test('is added to what was counted meanwhile where it could not be written', () => {
+  test('is added to what was counted meanwhile if it could not be written', () => {
     const { clock, counts } = counting();
     counts.note([refresh(0.9)]);
     clock.at = 10_000;
@@ -116,7 +116,7 @@ describe('what refreshes have tested', () => {
     ]);
   });
 
-  test('is taken every ten seconds, and nothing of it twice', () => {
+  test('is taken every ten seconds, and nothing is taken twice', () => {
     const { clock, counts } = counting();
     counts.note([refresh(0.9)]);
     clock.at = 9000;
@@ -139,14 +139,14 @@ const price = (size: string, oldPrice: number | null, newPrice: number | null) =
   entry: null,
 });
 
-describe('of the sizes that were held', () => {
-  test('those count that had a price, and moved is what is another one now, or none', () => {
+describe('the sizes found by an answer', () => {
+  test('count if they had a price, and as moved if the price is now another one or none', () => {
     const answered = [found('A', { 1: 10, 2: 21, 4: 40 })];
     const differences = [price('2', 20, 21), price('3', 30, null), price('4', null, 40), price('1', 10, 10)];
     expect(sizesFound(answered, differences).get('A')).toEqual({ held: 3, moved: 2 });
   });
 
-  test('nothing is found where the partner does not know the SKU any more but that all are gone', () => {
+  test('are all gone if the partner no longer knows the SKU', () => {
     expect(sizesFound([{ sku: 'A', kind: 'not_found' }], [price('1', 10, null)]).get('A')).toEqual({
       held: 1,
       moved: 1,
@@ -172,7 +172,7 @@ describe('a refresh', () => {
   };
   const sizes = new Map([['A', { held: 4, moved: 1 }]]);
 
-  test('tests what was held of the SKU and of each size, and once more of those drawn at random', () => {
+  test('tests the belief about the SKU and each size, and once more if the SKU was drawn at random', () => {
     const ofSku = {
       probability: 0.9,
       looks: 1,
@@ -194,7 +194,7 @@ describe('a refresh', () => {
     ]);
   });
 
-  test('teaches the prior of rates once, where prices change by rates of their own', () => {
+  test('teaches the prior of rates once, for cohorts whose SKUs have their own rates', () => {
     const leverages = (more: object) =>
       testsOf([{ ...held, random: true, ...more }], sizes).flatMap(({ cohort, leverage = 0 }) =>
         leverage === 0 ? [] : [cohort],
@@ -205,7 +205,7 @@ describe('a refresh', () => {
     expect(leverages({ cohort: 'reported' })).toEqual([]);
   });
 
-  test('tests nothing where no price was held', () => {
+  test('tests nothing if no price was believed', () => {
     expect(
       testsOf(
         [
@@ -218,7 +218,7 @@ describe('a refresh', () => {
     expect(testsOf([held], new Map())).toHaveLength(1);
   });
 
-  test('that settles that a move was never reported says so', () => {
+  test('records when it settles that a move was never reported', () => {
     const [ofSku] = testsOf([{ ...held, cohort: 'snapshot', finding: 'overdue' }], sizes);
     expect(ofSku).toMatchObject({ cohort: 'snapshot', missed: true });
   });

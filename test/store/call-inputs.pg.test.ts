@@ -12,8 +12,8 @@ const store = useStore();
 const NOT_IDLE = { minutes: 0, overdueMinutes: null, refreshedAt: null };
 const NO_THRESHOLD = { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
 
-describe('what a call is planned from', () => {
-  test('counts live SKUs as due by as many minutes before their time as the plan says', async () => {
+describe('the inputs of a call', () => {
+  test('count live SKUs as due as many minutes early as the plan says', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B'], { priceSource: 'live' });
     await mark(sql, ['A', 'B'], 'live', true);
@@ -25,7 +25,7 @@ describe('what a call is planned from', () => {
     expect((await callInputs(sql)).due).toEqual([]);
   });
 
-  test('has the suspects of the largest calls first, and live ones before others', async () => {
+  test('contain the suspects of the largest calls first, and live ones before others', async () => {
     const { sql } = store;
     await mark(sql, ['A', 'B', 'C', 'D']);
     await sql`
@@ -47,14 +47,14 @@ describe('the plan of live refreshes', () => {
         values (now() - make_interval(secs => ${seconds}), 1, 0, 0, 0)`;
   };
 
-  test('goes by the calls of the last minute, which are kept for ten', async () => {
+  test('counts the calls of the last minute, which are kept for ten', async () => {
     await calls(20, 30, 90, 500, 700);
     await pruneLiveCalls(store.sql);
     expect(await store.sql`select from catalog_internal.live_calls`).toHaveLength(4);
     expect(await readLivePlan(store.sql)).toMatchObject({ computed: 2 });
   });
 
-  test('is not stored where an incident has begun or ended since it was made', async () => {
+  test('is not stored if an incident has begun or ended since it was made', async () => {
     const { sql } = store;
     await sql`update catalog_internal.live_plan set incident_because = 'live-count', incident_since = to_timestamp(1000), solved_at = null`;
     await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 1 }, NOT_IDLE, null);
@@ -64,7 +64,7 @@ describe('the plan of live refreshes', () => {
     expect(await readLivePlan(sql)).toMatchObject({ refreshThreshold: 3, unsolved: false });
   });
 
-  test('is for live SKUs by rate and weight; during an incident for all that are priced', async () => {
+  test('groups live SKUs by rate and weight; during an incident, all SKUs with a price', async () => {
     const { sql } = store;
     await knownSkus(sql, ['live', 'heavy'], { priceSource: 'live' });
     await knownSkus(sql, ['priced', 'pending']);
@@ -86,7 +86,7 @@ describe('the plan of live refreshes', () => {
     ]);
   });
 
-  test('leaves SKUs alone that are asked for at the moment', async () => {
+  test('leaves out SKUs that are being requested', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B'], { priceSource: 'live' });
     await sql`update catalog.skus set state = 'priced'`;

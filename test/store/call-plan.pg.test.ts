@@ -7,8 +7,8 @@ import { DueFloors, magnitudesOf, NO_FLOORS } from '../../src/store/ledger/due-f
 import { NOT_EARLY, useStore } from './support.ts';
 
 /*
- * To plan what a call is planned from takes Postgres several times as long as to execute it, so it is to keep a plan;
- * and not the one that was good for the empty mirror.
+ * Planning the query for the inputs of a call takes Postgres several times as long as executing it. So it must
+ * keep a plan, but not the one that suited the empty mirror.
  */
 
 const store = useStore();
@@ -22,22 +22,22 @@ const NEW = { lane: 'new', live: false, count: 1, earlySeconds: 0 } as const;
 
 const NOTHING = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
 
-/** Prepared statements are a connection's own. */
+/** One connection: prepared statements belong to it. */
 let sql: Sql;
 beforeAll(async () => {
   sql = connect(store.url, { max: 1 });
-  // As on a user's server; the one of the tests plans each statement once.
+  // As on a user's server; the test server plans each statement once.
   await sql`set plan_cache_mode = auto`;
 });
 afterAll(() => sql.end({ timeout: 2 }));
 
-/** How often each text of a statement was planned with its values, and without. */
+/** Returns how often each text of a statement was planned with its values, and without. */
 const plans = (beginning = 'with given as materialized') =>
   sql<{ custom: number; generic: number }[]>`
     select custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
     where ltrim(statement, chr(10) || chr(32)) like ${`${beginning}%`} order by prepare_time`;
 
-test('a ledger that has grown is planned anew, also where nobody has analyzed it', async () => {
+test('a query on a ledger that has grown is planned anew, even if nobody has analyzed it', async () => {
   const floors = new DueFloors({ monotonic: () => 0 });
   const readAgain = async () => {
     for (let n = 0; n < 2; n += 1) await readCallInputs(sql, OPTIONS, floors);
@@ -60,7 +60,7 @@ async function fill(): Promise<void> {
   await store.sql`analyze catalog_internal.due`;
 }
 
-test('a plan is kept after five readings, whatever is due and from wherever it is read', async () => {
+test('a plan is kept after five readings, whatever is due and wherever reading begins', async () => {
   await fill();
   // Each reading passes on where the next one begins.
   const floors = new DueFloors({ monotonic: () => 0 }, () => Infinity);
@@ -74,7 +74,7 @@ test('a plan is kept after five readings, whatever is due and from wherever it i
   expect(kept.at(-1)?.generic).toBeGreaterThan(0);
 });
 
-test('a plan is kept after five claims, whatever they are of and wherever the ledger is read from', async () => {
+test('a plan is kept after five claims, whatever they claim and wherever reading begins', async () => {
   await fill();
   const floors = new DueFloors({ monotonic: () => 0 }, () => Infinity);
   await readCallInputs(sql, OPTIONS, floors);
@@ -104,7 +104,7 @@ test('a plan is kept after five lessons, whatever they teach', async () => {
   expect(await plans('with free as materialized')).toEqual([{ custom: 5, generic: 7 }]);
 });
 
-test('claims from a ledger of another size, and lessons of them, have another text', async () => {
+test('claims and lessons for a ledger of another size have another statement text', async () => {
   const count = async () => (await plans('with mirror as')).length + (await plans('with free as')).length;
   const before = await count();
   const magnitudes = [1, 2];
@@ -114,7 +114,7 @@ test('claims from a ledger of another size, and lessons of them, have another te
   expect(await count()).toBe(before + 2);
 });
 
-test('the size of the ledger is known after the floors were reset, too', async () => {
+test('the size of the ledger is still known after the floors were reset', async () => {
   const floors = new DueFloors({ monotonic: () => 0 });
   await readCallInputs(sql, OPTIONS, floors);
   const { magnitudes } = floors.floors;
@@ -123,11 +123,11 @@ test('the size of the ledger is known after the floors were reset, too', async (
   expect(floors.floors.magnitudes).toEqual(magnitudes);
 });
 
-test('sizes are told apart by powers of four', () => {
+test('ledger sizes are grouped by powers of four', () => {
   expect(magnitudesOf([0, 1, 3, 4, 15, 16, 1023, 1024])).toEqual([0, 1, 1, 2, 2, 3, 5, 6]);
 });
 
-test('a constant of a statement is a number', () => {
+test('a constant in a statement must be a finite number', () => {
   expect(() => constant(sql, 1, Number.NaN)).toThrow(RangeError);
   expect(() => constant(sql, Infinity)).toThrow(RangeError);
 });

@@ -16,7 +16,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** The same figures as a reader would count them, one plain question each. */
+/** Counts the same figures with one plain query each. */
 async function plainly(sql: Sql): Promise<Record<string, unknown>> {
   const [{ skus, fresh, price, metadata }] = await sql<[Record<string, unknown>]>`
     select
@@ -53,7 +53,7 @@ function shown(counts: CatalogCounts): Record<string, unknown> {
 }
 
 describe('counting the catalog', () => {
-  test.each([0.1, 0.2, 0.3, 0.4])('says what plain questions say (seed %d)', async (seed) => {
+  test.each([0.1, 0.2, 0.3, 0.4])('gives the same as plain queries (seed %d)', async (seed) => {
     const { sql } = store;
     await someCatalog(sql, 2000, seed);
     const counts = await countCatalog(sql);
@@ -80,7 +80,7 @@ describe('counting the catalog', () => {
     });
   });
 
-  test('works where the database takes no writes: nothing is kept', async () => {
+  test('works if the database takes no writes, but stores nothing', async () => {
     const { sql, url } = store;
     await someCatalog(sql, 50, 0.5);
     const reader = connect(url, { max: 1 });
@@ -93,7 +93,7 @@ describe('counting the catalog', () => {
     expect(await storedCounts(sql)).toBeNull();
   });
 
-  test('beside others is left to the one who is at it', async () => {
+  test('is skipped while another process counts', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
       await waitForLock(tx, 'counts');
@@ -115,12 +115,12 @@ test.each([
   [{ ageMs: 158_000, countedInMs: 1000 }, 'count'],
   [{ ageMs: -60_000, countedInMs: 1000 }, 'show'],
   [{ ageMs: -60_001, countedInMs: 1000 }, 'count'],
-] as const)('figures %j: %s', (last, plan) => {
+] as const)('for the last counts %j the plan is to %s', (last, plan) => {
   expect(planCounts(last)).toBe(plan);
 });
 
-describe('figures of a large catalog', () => {
-  /** As if the count had taken so long, so long ago. */
+describe('the counts of a large catalog', () => {
+  /** Stores counts as if they had taken so long, so long ago. */
   async function counted(countedInMs: number, secondsAgo: number): Promise<void> {
     await someCatalog(store.sql, 20, 0.6);
     await countCatalog(store.sql);
@@ -130,7 +130,7 @@ describe('figures of a large catalog', () => {
   }
   const deferred = async () => (await storedCounts(store.sql))?.counts.deferredSkus;
 
-  test('are shown as they are while counting has its rest', async () => {
+  test('are shown as they are during the rest after a count', async () => {
     await counted(1000, 10);
     expect((await createCountsReader(store.sql)()).deferredSkus).toBe(999);
     expect((await readCounts(store.sql)).deferredSkus).toBe(999);
@@ -144,7 +144,7 @@ describe('figures of a large catalog', () => {
     await eventually(async () => expect(await deferred()).not.toBe(999));
   });
 
-  test('are waited for when the last are too old for anybody', async () => {
+  test('are waited for if the last ones are too old', async () => {
     await counted(1000, 300);
     expect((await createCountsReader(store.sql)()).deferredSkus).not.toBe(999);
   });
@@ -152,13 +152,13 @@ describe('figures of a large catalog', () => {
   test.each([
     ['a command', () => readCounts(store.sql)],
     ['a daemon', () => createCountsReader(store.sql)()],
-  ])('are waited for by %s once a manifest was applied since', async (_, read) => {
+  ])('are waited for by %s if a manifest was applied since', async (_, read) => {
     await counted(1000, 10);
     await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '5 seconds'`;
     expect((await read()).deferredSkus).not.toBe(999);
   });
 
-  test('that cannot be counted after a new manifest are tried again by a daemon when that has had its rest', async () => {
+  test('are retried by a daemon after its rest if counting after a new manifest fails', async () => {
     await counted(1000, 10);
     await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '5 seconds'`;
     let ms = 0;
@@ -181,7 +181,7 @@ describe('figures of a large catalog', () => {
     [1000, 20],
     [5000, 320],
   ])(
-    'that took %d ms are counted by a command after %d s, for there may be no daemon that does',
+    'that took %d ms are redone by a command after %d s, because there may be no daemon to do it',
     async (ms, ago) => {
       await counted(ms, ago);
       expect((await readCounts(store.sql)).deferredSkus).not.toBe(999);
@@ -191,7 +191,7 @@ describe('figures of a large catalog', () => {
   test.each([
     [1, 'shown as they are'],
     [3, 'counted'],
-  ])('are, for a screen that is drawn over and over, after %d s %s', async (ago, what) => {
+  ])('are, for a screen that is redrawn over and over, after %d s %s', async (ago, what) => {
     await counted(100, ago);
     const isOld = (await readCounts(store.sql, 'seldom')).deferredSkus === 999;
     expect(isOld ? 'shown as they are' : 'counted').toBe(what);

@@ -5,10 +5,10 @@ import { useStore } from './support.ts';
 const store = useStore();
 
 const BATCHES = 50_000;
-/** Changes of a batch. */
+/** The changes in a batch. */
 const WIDE = 3;
 
-/** As loads of catalogs write it; positions are ids. */
+/** Writes batches as loads of a catalog do; their positions are their ids. */
 async function batches(): Promise<void> {
   await store.sql`
     insert into catalog_internal.change_batches (id, last_id, kind, skus, sizes, prices, observed_at)
@@ -18,7 +18,7 @@ async function batches(): Promise<void> {
 }
 
 test.each(['force_generic_plan', 'force_custom_plan'])(
-  'reading on costs what is read, however many batches are before it and behind it: %s',
+  'reading on costs only what is read, however many batches are before and behind it: %s',
   async (mode) => {
     await batches();
     const middle = (BATCHES * WIDE) / 2;

@@ -23,8 +23,8 @@ import { baseline, line } from './manifest.ts';
 import { answerAsked, empty, followWatchlist, found, removeByDelta, useStore } from './support.ts';
 
 /*
- * Who reads nothing but the feed has the mirror: one from the beginning on, and one from a copy that was made in
- * pieces meanwhile.
+ * A reader of nothing but the feed has the mirror: one that reads from the beginning, and one that starts from a
+ * copy made in pieces meanwhile.
  */
 
 const store = useStore();
@@ -33,7 +33,7 @@ const some = subarray(SKUS);
 const one = subarray(SKUS, { minLength: 1, maxLength: 3 });
 
 const anyText = option(constantFrom('x', 'y', ''), { freq: 3 });
-/** Members that come, go, become objects, or are named as those that a column tells of. */
+/** Members that come, go, become objects, or have the name of a member with a column. */
 const anyMember: Arbitrary<unknown> = oneof(
   { depthSize: 'small' },
   constantFrom<unknown>(
@@ -93,7 +93,7 @@ const anyStep = oneof(
     arbitrary: record({ kind: constantFrom('copy' as const), skus: integer({ min: 1, max: 3 }) }),
   },
 );
-/** What a column holds of a member (partner/bulk-answer.ts). */
+/** Returns what a column holds of a member (partner/bulk-answer.ts). */
 const asText = (member: unknown): string | null =>
   typeof member === 'number' || typeof member === 'boolean' || (typeof member === 'string' && member !== '')
     ? String(member)
@@ -107,7 +107,7 @@ async function take(step: Step, name: string): Promise<void> {
     const { skus, record: said } = step;
     const known = await sql<{ sku: string }[]>`select sku from catalog.skus where sku = any(${skus})`;
     if (known.length === 0) return;
-    // Claimed with others, and not answered.
+    // They may have been claimed with others, and not answered.
     await sql`update catalog_internal.due set claim = null, held_until = null`;
     const product = (sku: string) => {
       const members: Record<string, unknown> = {
@@ -175,12 +175,12 @@ async function holds(steps: readonly Step[], most: number): Promise<void> {
   await copied.readAll(most);
   await expectCopied(sql, copied.copy);
   const faults = [beginning, copied].flatMap((reader) => [...reader.faults, ...reader.copy.faults]);
-  // Not by the newest position: after a restart that may be one that nothing has come behind.
+  // Not by the newest position: after a restart there may be nothing behind it.
   const left = [beginning, copied].map(async ({ position }) => await changesAfter(sql, position, 1));
   expect({ faults, left: await Promise.all(left) }).toEqual({ faults: [], left: [[], []] });
 }
 
-test('who reads nothing but the feed has the mirror, from the beginning on and from a copy in pieces', async () => {
+test('a reader of only the feed has the mirror, from the beginning or from a copy in pieces', async () => {
   await assert(
     asyncProperty(array(anyStep, { minLength: 1, maxLength: 25 }), integer({ min: 1, max: 7 }), holds),
     { numRuns: runs(30, 400) },
@@ -198,7 +198,7 @@ const answer = (
   record: { prices, name, sizeType: null, product },
 });
 
-test('a column keeps its value where its member is no text any longer: a copy has both', async () => {
+test('a column keeps its value if its member is no longer text, and a copy has both', async () => {
   await holds(
     [
       { kind: 'delta', changed: [], nowLive: ['D'], removed: [] },
@@ -211,7 +211,7 @@ test('a column keeps its value where its member is no text any longer: a copy ha
   );
 });
 
-test('a member that is a number is one in a copy, too, whose column has its text', async () => {
+test('a member that is a number stays one in a copy, although its column contains text', async () => {
   const listed: Step = { kind: 'delta', changed: [], nowLive: ['D'], removed: [] };
   await holds(
     [
@@ -225,13 +225,13 @@ test('a member that is a number is one in a copy, too, whose column has its text
   );
 });
 
-test('a SKU that is deleted before its piece of a copy is read is in none, and its going is told', async () => {
+test('a SKU deleted before its piece of a copy is read is in no piece, and its removal is reported', async () => {
   const watch: Step = { kind: 'watch', skus: ['C', 'D'] };
   const copy: Step = { kind: 'copy', skus: 1 };
   await holds([watch, answer(null, {}, { 8: 100 }), copy, { kind: 'delete', skus: ['D'] }], 1);
 });
 
-test('catalog.product_after makes of the object before a change the one after it', async () => {
+test('catalog.product_after turns the object before a change into the one after it', async () => {
   const { sql } = store;
   await assert(
     asyncProperty(anyProduct, anyProduct, async (before, now) => {
@@ -270,7 +270,7 @@ test('after catalog.skus is truncated every position is refused, and a new copy 
   ]);
 });
 
-test('one position of many that were drawn at once may be gone on from, in the middle of a batch', async () => {
+test('reading can continue in the middle of a batch, from one of many positions assigned at once', async () => {
   const { sql } = store;
   const before = await positionNow(sql);
   await baseline(
@@ -288,7 +288,7 @@ test('one position of many that were drawn at once may be gone on from, in the m
   expect(batches).toBe(3);
 });
 
-test('a SKU that is back gets each price once, and each SKU of an answer the state that it had and has', async () => {
+test('a returning SKU gets each price once, and each SKU of an answer its former and new state', async () => {
   const { sql } = store;
   await baseline(
     store.url,

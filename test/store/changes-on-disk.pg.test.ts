@@ -13,7 +13,7 @@ describe.each([
     ['on', 'on'],
     ['remote_apply', 'remote_apply'],
   ])(
-    'is on disk when it is seen, where the server is told synchronous_commit = %s: %s',
+    'is on disk when it becomes visible if the server has synchronous_commit = %s: %s',
     async (told, meant) => {
       const meantAtCommit = await store.sql.begin(async (tx) => {
         await tx.unsafe(`set local synchronous_commit = ${told}`);

@@ -66,7 +66,7 @@ async function write(tx: Parameters<typeof writeChanges>[0], name: string, { row
 
 const rowsOf = ({ rows, way }: Writer) => rows * ({ both: 2, twice: 3 }[way] ?? 1);
 
-/** Writers with a connection each. A step is over when it is done, or waits for another's lock. */
+/** Runs writers with a connection each. A step ends when it is done, or waits for another's lock. */
 async function play(
   pool: Sql,
   writers: readonly Writer[],
@@ -113,7 +113,7 @@ describe('a reader that remembers one position', () => {
   });
   afterAll(() => pool.end({ timeout: 2 }));
 
-  test('sees each committed row once, in order, whatever order writers come and commit in', async () => {
+  test('sees each committed row once, in order, in whatever order writers start and commit', async () => {
     await assert(
       asyncProperty(
         array(anyWriter, { minLength: 2, maxLength: 5 }),
@@ -156,7 +156,7 @@ describe('a reader that remembers one position', () => {
     );
   });
 
-  test('is told where its position is no longer one of this database, and what a position must be', async () => {
+  test('is told if its position no longer belongs to this database, and what a position must be', async () => {
     const refused = (position: string | null, most = 1) =>
       store.sql`select * from catalog.changes(${position}::bigint, ${most})`.catch((error: unknown) => error);
     expect(await refused('999999999999999')).toMatchObject({
@@ -167,7 +167,7 @@ describe('a reader that remembers one position', () => {
     expect(await refused('0', 0)).toMatchObject({ code: '22023' });
   });
 
-  test('gets from now on what is committed after, also what was being committed', async () => {
+  test('gets what commits after its position, including what was under way when it took it', async () => {
     await writing(store.sql, 'before');
     const tx = await pool.reserve();
     await tx`begin`;
@@ -184,8 +184,8 @@ describe('a reader that remembers one position', () => {
   }
 });
 
-describe('what an answer changed', () => {
-  test('comes with a corrected size_type first, and marks what is no move of the market', async () => {
+describe('the changes of an answer', () => {
+  test('begin with a corrected size_type, and mark what is no move of the market', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     const us = { size_map_size_type: 'US', name: 'N' };
@@ -217,7 +217,7 @@ describe('what an answer changed', () => {
     ]);
   });
 
-  test('tells of sizes that go and come back as moves of the market, whatever the empty size_map leaves out', async () => {
+  test('report sizes that go and come back as market moves, whatever the empty size_map leaves out', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     const us = { size_map_size_type: 'US', name: 'N', product: '{"name":"N","colour":"red"}' };
@@ -238,12 +238,12 @@ describe('what an answer changed', () => {
     ]);
     const [row] = await sql`select name, size_map_size_type as "sizeType", product from catalog.products`;
     expect(row).toEqual({ name: 'N', sizeType: 'US', product: { name: 'N', colour: 'blue' } });
-    // A move that was honest before is still one of the market.
+    // A real move from before still counts as a market move.
     const movers = await sql<{ size: string }[]>`select size from catalog.movers('1 hour') where sku = 'A'`;
     expect(movers.map(({ size }) => size)).toContain('9');
   });
 
-  test('takes a size_type that is known for the first time for no correction', async () => {
+  test('do not include a correction if the size_type becomes known for the first time', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(sql, found('A', { 9: 1000 }));
@@ -257,7 +257,7 @@ describe('what an answer changed', () => {
     expect(movers).toEqual([{ size: '9' }]);
   });
 
-  test('is told once a transaction, with the newest position; nothing is told of nothing', async () => {
+  test('are notified once per transaction, with the newest position; no changes, no notification', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     const heard: string[] = [];
@@ -282,7 +282,7 @@ describe('what an answer changed', () => {
 });
 
 test.each(['answer', 'delta'])(
-  'an answer and a delta that count in one row are in no deadlock, with the %s first to wait for the lock',
+  'an answer and a delta that count in one row do not deadlock, with the %s first to wait',
   async (first) => {
     const pool = connect(store.url, { max: 4 });
     await knownSkus(pool, ['seen', 'removed', 'reported']);
@@ -319,7 +319,7 @@ test.each(['answer', 'delta'])(
       }
     });
     await Promise.all(under);
-    // What a backend has counted is known by its end.
+    // A backend's counts become visible when it ends.
     await pool.end({ timeout: 5 });
     const [counted] = await store.sql`
       select deadlocks::int, reports_confirmed::int as confirmed, moves_seen_first::int as seen

@@ -9,8 +9,8 @@ import { createDatabase } from '../support/db.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, passHours, pricesOf, REFRESH } from './support.ts';
 
 /*
- * A replica that lacks the last commits takes the place of the server, or a backup is loaded, while a call is on its
- * way: numbers of claims that were given out before are given out again.
+ * A replica that lacks the last commits replaces the server, or a backup is loaded, while a call is under way, so
+ * claim numbers that were already used are assigned again.
  */
 
 const answered = (result: SkuResult) => async (sql: Sql, lost: Claim) => {
@@ -40,32 +40,35 @@ const rowsOf = async (sql: Sql) =>
     ({ row }) => row,
   );
 
-test.each(Object.keys(late))('a lost claim that %s is not the later one with its number', async (ending) => {
-  const before = await createDatabase('migrated');
-  const former = connect(before.url, { max: 1 });
-  await knownSkus(former, ['A']);
-  await answerAsked(former, found('A', { '9': 100 }));
-  await former.end();
-  const copy = await createDatabase({ copyOf: before.url });
-  const [old, sql] = [before, copy].map(({ url }) => connect(url, { max: 1 })) as [Sql, Sql];
-  try {
-    // Asked for, and lost; then reported after another move, and asked for again.
-    await mark(old, ['A']);
-    const lost = await claimAll(old);
-    await mark(sql, ['A']);
-    const present = await claimAll(sql);
-    expect(present.number).toBe(lost.number);
-    // As one that came along in a spare slot: nothing else brings it forward.
-    await passHours(sql, -1);
-    const held = await rowsOf(sql);
-    expect(held).toMatchObject([{ claim: Number(present.number) }]);
-    await late[ending]?.(sql, lost);
-    expect(await rowsOf(sql)).toEqual(held);
-    expect(await pricesOf(sql, 'A')).toEqual({ '9': 100 });
-    await applyAnswer(sql, present, [found('A', { '9': 300 })], REFRESH);
-    expect(await pricesOf(sql, 'A')).toEqual({ '9': 300 });
-  } finally {
-    for (const one of [old, sql]) await one.end({ timeout: 2 });
-    for (const database of [before, copy]) await database.drop();
-  }
-});
+test.each(Object.keys(late))(
+  'a lost claim that %s is not mistaken for the later one with its number',
+  async (ending) => {
+    const before = await createDatabase('migrated');
+    const former = connect(before.url, { max: 1 });
+    await knownSkus(former, ['A']);
+    await answerAsked(former, found('A', { '9': 100 }));
+    await former.end();
+    const copy = await createDatabase({ copyOf: before.url });
+    const [old, sql] = [before, copy].map(({ url }) => connect(url, { max: 1 })) as [Sql, Sql];
+    try {
+      // Requested, and lost; then reported after another move, and requested again.
+      await mark(old, ['A']);
+      const lost = await claimAll(old);
+      await mark(sql, ['A']);
+      const present = await claimAll(sql);
+      expect(present.number).toBe(lost.number);
+      // Like a SKU that came along in a spare slot: nothing else brings it forward.
+      await passHours(sql, -1);
+      const held = await rowsOf(sql);
+      expect(held).toMatchObject([{ claim: Number(present.number) }]);
+      await late[ending]?.(sql, lost);
+      expect(await rowsOf(sql)).toEqual(held);
+      expect(await pricesOf(sql, 'A')).toEqual({ '9': 100 });
+      await applyAnswer(sql, present, [found('A', { '9': 300 })], REFRESH);
+      expect(await pricesOf(sql, 'A')).toEqual({ '9': 300 });
+    } finally {
+      for (const one of [old, sql]) await one.end({ timeout: 2 });
+      for (const database of [before, copy]) await database.drop();
+    }
+  },
+);

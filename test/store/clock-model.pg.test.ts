@@ -14,7 +14,7 @@ import { allDue, answerAsked, found, knownSkus, LEASE_MS, mark, pricesOf, REFRES
 
 const store = useClockedStore();
 
-/** Asks about SKUs, where no earlier claim has them. */
+/** Requests SKUs that no earlier claim holds. */
 async function ask(...results: readonly SkuResult[]): Promise<void> {
   await mark(
     store.sql,
@@ -24,7 +24,7 @@ async function ask(...results: readonly SkuResult[]): Promise<void> {
   if (claim !== null) await applyAnswer(store.sql, claim, results, REFRESH);
 }
 
-/** SKUs that one run has found. */
+/** How many SKUs this run has added. */
 let named = 0;
 
 /** What a daemon may be doing while the clock is ahead. */
@@ -53,18 +53,18 @@ const ACTS = {
   find: () => knownSkus(store.sql, [`new-${(named += 1)}`]),
 } as const satisfies Record<string, () => Promise<unknown>>;
 
-/** What may lie ahead, and by how many seconds at most. */
+/** Columns that may lie in the future, and by how many seconds at most. */
 const WAITS: Readonly<Record<string, number>> = {
   'catalog_internal.due.due_at': 40 * HOUR,
   'catalog_internal.due.held_until': (LEASE_MS / 1000) * 1.01,
   'catalog_internal.due.again_at': LONGEST_CACHED_SECONDS,
   'catalog_internal.tasks.next_at': HOUR,
   'catalog_internal.tasks.running_until': 20,
-  // The clock's high-water mark may be as old as what was done meanwhile has taken.
+  // The clock's high-water mark may lag by the time that the acts took.
   'catalog_internal.pace.backoff_until': 80,
 };
 
-test('whatever was done while it was ahead, once it is put right nothing has happened yet, and nothing waits for longer than it was to', async () => {
+test('after a clock that was ahead is corrected, no time lies ahead and no wait is longer than intended', async () => {
   const names = Object.keys(ACTS) as (keyof typeof ACTS)[];
   const drawn = record({
     seconds: constantFrom(30, 61, 3 * HOUR, 8 * DAY, 400 * DAY),
@@ -87,7 +87,7 @@ test('whatever was done while it was ahead, once it is put right nothing has hap
       ]);
       for (const [column = '', wait = 0] of later as [string, number][])
         expect(wait, `${column} lies ahead`).toBeLessThanOrEqual(WAITS[column] ?? 0);
-      // What was asked meanwhile is in doubt until it is asked again, and everything can be.
+      // What was answered meanwhile is doubted until it is requested again, and everything can be.
       const fresh = Object.entries(await trust(store)).filter(([, row]) => row.fresh);
       expect(fresh.filter(([, { doubt }]) => doubt === 'clock')).toEqual([]);
       await store.sql`update catalog_internal.due set held_until = null, claim = null`;
@@ -97,25 +97,25 @@ test('whatever was done while it was ahead, once it is put right nothing has hap
       expect(Object.values(await trust(store)).filter(({ doubt }) => doubt === 'clock')).toEqual([]);
     }),
     {
-      // The end of a back-off is further away than an integer has milliseconds.
+      // In milliseconds, the end of a back-off lies further ahead than an integer can hold.
       examples: [[{ seconds: 400 * DAY, acts: ['refuse', 'late', 'take'] }]],
       numRuns: runs(25),
     },
   );
 });
 
-/** What may stay dated ahead, and why. */
+/** Columns that may stay dated ahead, and why. */
 const HARMLESS: ReadonlySet<string> = new Set([
   // Such a row goes with the change that it begins with, if that is dated ahead (daily-clock.pg.test.ts).
   'catalog.daily_prices.first_change_at',
-  // A place that is taken until later than it can be is free (catalog.refresh_begin).
+  // A place that is taken for longer than possible counts as free (catalog.refresh_begin).
   'catalog_internal.refresh_places.until',
 ]);
 
-test('of each time that the mirror has, whatever column it is in, none stays ahead', async () => {
+test('no time in any column of the mirror stays ahead', async () => {
   await setClockAhead(store.sql, 8 * DAY);
   const dated = await dateAll(store.sql);
-  // What is planned for an answer is later than it: by which of the two was dated first, it may be earlier.
+  // What is planned for an answer is later than the answer; depending on which was dated first, it may be earlier.
   await store.sql`update catalog_internal.due set due_at = due_at + interval '1 minute'`;
   await setClockAhead(store.sql, 0);
   expect((await putClockRight(store.sql))?.seconds).toBeGreaterThan(8 * DAY - 60);

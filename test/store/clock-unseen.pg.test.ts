@@ -13,7 +13,7 @@ import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 /*
- * Postgres's clock is set ahead while a call is under way, and right again before anybody has looked at it; the
+ * Postgres's clock is set ahead while a call is under way, and is right again before anybody has checked it; the
  * process that stored the call's end has ended with it.
  */
 
@@ -68,7 +68,7 @@ describe.each([
 ] as const)('set ahead %s', (when, claimed) => {
   const claimIsAhead = when === 'before its claim';
   test.each([...(claimIsAhead ? ['nothing more'] : []), ...Object.keys(ends)])(
-    '%s: what that clock has dated is put right by the next daemon',
+    '%s: the next daemon corrects what the clock has dated',
     async (name) => {
       const claim = await claimed(store.sql);
       await setClockAhead(store.sql, 90 * DAY);
@@ -90,7 +90,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 test.each(Object.keys(COMMANDS))(
-  'set ahead while no daemon is there, %s: the next daemon finds it',
+  'set ahead while no daemon runs, %s: the next daemon detects it',
   async (name) => {
     await store.sql`
       update catalog_internal.due set due_at = 'infinity', doubt = 'implausible', reason = 'doubted' where sku = 'A'`;
@@ -104,7 +104,7 @@ test.each(Object.keys(COMMANDS))(
   },
 );
 
-test('an answer in time notes nothing, and one that comes late by a clock that is right raises the mark to it and no further', async () => {
+test('an answer in time leaves the high-water mark; a late one by a correct clock raises it to the present', async () => {
   const before = await readClock(store.sql);
   await applyAnswer(store.sql, await claimAll(store.sql), [found('A', { 9: 11_000, 10: 12_000 })], REFRESH);
   expect((await readClock(store.sql))?.highWater).toBe(before?.highWater);
@@ -118,7 +118,7 @@ test('an answer in time notes nothing, and one that comes late by a clock that i
   expect(await putClockRight(store.sql)).toBeNull();
 });
 
-test('set ahead while a request is under way that the partner refuses: no back-off lasts for as long as it was', async () => {
+test('set ahead while the partner refuses a request: the back-off is no longer than configured', async () => {
   const pacer = createPacer(store.sql, systemClock, {
     maxPerWindow: 120,
     windowMs: 60_000,

@@ -17,7 +17,7 @@ import { allDue, answerAsked, found, LEASE_MS, mark, movesOf, pricesOf, REFRESH 
 
 const store = useClockedStore();
 
-/** Columns that sellers read with times to come in them. */
+/** Returns the columns that sellers read and that contain times in the future. */
 async function columnsAhead(): Promise<string[]> {
   const [{ now }] = await store.sql<[{ now: Date }]>`select clock_timestamp() as now`;
   return Object.keys(await timesAfter(store.sql, now)).filter((column) => column.startsWith('catalog.'));
@@ -27,8 +27,8 @@ const NO_PRICES = { priced: null, fresh: null, p50: null, p95: null };
 const SURE: Trust = { doubt: null, fresh: true, reason: null };
 const CLOCK: Trust = { doubt: 'clock', fresh: false, reason: null };
 
-describe('a clock that was ahead for some seconds and is right again', () => {
-  test('makes no price actionable before its times are put right, and then none that was asked meanwhile', async () => {
+describe('a clock that was ahead for a while and is right again', () => {
+  test('makes no price actionable before its times are corrected, and then none that was answered meanwhile', async () => {
     expect(await trust(store)).toMatchObject({ A: SURE, F: SURE });
     await ahead(store, 8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
     expect(Object.values(await trust(store))).toEqual(SKUS.map(() => CLOCK));
@@ -42,7 +42,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 100 → 200']);
   });
 
-  test('leaves no sample of the status of a minute to come', async () => {
+  test('leaves no sample of the status for a minute in the future', async () => {
     const take = () =>
       writeSample(store.sql, {
         state: 'current',
@@ -66,7 +66,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await minutes()).toHaveLength(1);
   });
 
-  test('dates counts that began under it now, so that later ones take their place', async () => {
+  test('has counts that began under it dated now, so that later ones replace them', async () => {
     const { sql } = store;
     await setClockAhead(sql, 8 * DAY);
     const meanwhile = async (...counting: Parameters<typeof sql.begin>) => {
@@ -81,12 +81,12 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect((await storedCounts(sql))?.ageMs).toBeGreaterThanOrEqual(0);
   });
 
-  test('has a count taken no longer than this process has seen, though Postgres says more', async () => {
+  test('does not make a count longer than this process has measured', async () => {
     const counts = await store.sql.begin(async (tx) => await scanCatalog(tx, () => 5));
     expect(counts.countedInMs).toBe(0);
   });
 
-  test('dates no left token later than what was reported since', async () => {
+  test('dates no left token later than a report that came after it', async () => {
     const lefts = { around: -30, within: 2 * HOUR, ahead: 5 * HOUR };
     const { sql } = store;
     await ahead(store, 3 * HOUR, async () => {
@@ -105,14 +105,14 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     for (const row of rows) expect(row).toMatchObject({ is_earlier: true, is_past: true });
   });
 
-  test('is put right once', async () => {
+  test('is corrected once', async () => {
     await ahead(store, HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
     expect(await putClockRight(store.sql)).not.toBeNull();
     expect(await putClockRight(store.sql)).toBeNull();
     expect(await readClock(store.sql)).toMatchObject({ setBackSeconds: null, aheadSeconds: null });
   });
 
-  test('is put right by the next daemon where one dies over it', async () => {
+  test('is corrected by the next daemon if one dies in the middle', async () => {
     await ahead(store, HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
     await store.sql`select catalog_internal.set_back_clock()`;
     expect((await trust(store))['B']).toEqual(CLOCK);
@@ -120,7 +120,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect((await trust(store))['B']).toEqual(SURE);
   });
 
-  test('does not date what was claimed by it, and is answered when it is right again', async () => {
+  test('does not date an answer to a claim that was made under it', async () => {
     await mark(store.sql, ['A']);
     await setClockAhead(store.sql, 8 * DAY);
     const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
@@ -133,7 +133,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await columnsAhead()).toEqual([]);
   });
 
-  test('leaves no price changed in the future where its SKU was asked again before that was put right', async () => {
+  test('leaves no price change in the future if the SKU is answered again before the correction', async () => {
     await ahead(store, 8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
     await answerAsked(store.sql, found('A', { 9: 200 }));
     await putClockRight(store.sql);
@@ -176,7 +176,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
       'the last delta',
       () => store.sql`update catalog_internal.sync set delta_checked_at = now(), token_at = now()`,
     ],
-  ])('is noticed where it was ahead between two looks only: by %s', async (_, leave) => {
+  ])('is noticed even if it was ahead only between two checks: by %s', async (_, leave) => {
     await setClockAhead(store.sql, 8 * DAY);
     await leave();
     await setClockAhead(store.sql, 0);
@@ -184,7 +184,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await columnsAhead()).toEqual([]);
   });
 
-  test('lets requests go within the wait that they really had, and counts what was sent meanwhile', async () => {
+  test('lets requests go after the wait that they really had, and counts what was sent meanwhile', async () => {
     const pacer = createPacer(store.sql, systemClock, LIMITS);
     await ahead(store, 8 * DAY, async () => {
       for (let n = 0; n < 3; n += 1) await pacer.acquire('reprice', 10_000);
@@ -229,7 +229,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(tasks.lease).toBeLessThanOrEqual(20);
   });
 
-  test('makes no daemon that has connected under it one that has just begun', async () => {
+  test('set back makes no running daemon look as if it had just started', async () => {
     const { sql, url } = store;
     expect(await readDaemons(sql)).toEqual({ daemons: 0, daemonSeconds: 0 });
     const leave = await registerInstance(url);
@@ -263,12 +263,12 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await untilCaughtUp(app, log, clock, 5000)).toBe(0);
   });
 
-  test('is no clock to throw anything away by, before it was seen to run on for an hour', async () => {
+  test('is not trusted for deleting anything until it has been seen to run steadily for an hour', async () => {
     expect(await isClockSteady(store.sql)).toBe(false);
     await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
     expect(await isClockSteady(store.sql)).toBe(true);
     await setClockAhead(store.sql, 8 * DAY);
-    // Nobody has seen it yet.
+    // Nobody has noticed it yet.
     expect(await isClockSteady(store.sql)).toBe(false);
     await noteClock(store.sql, { steady: false });
     expect(await isClockSteady(store.sql)).toBe(false);
@@ -279,12 +279,12 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 });
 
-test('while it is judged to be wrong nothing is actionable, nor old enough to drop', async () => {
+test('while the clock is judged to be wrong, nothing is actionable, and nothing old enough to drop', async () => {
   await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
   await noteClock(store.sql, { steady: true, aheadSeconds: 3600 });
   expect((await trust(store))['A']).toEqual(CLOCK);
   expect(await isClockSteady(store.sql)).toBe(false);
-  // Nobody can tell: as it was.
+  // Nobody can tell, so it stays as it was.
   await noteClock(store.sql, { steady: true });
   expect((await trust(store))['A']).toEqual(CLOCK);
   await noteClock(store.sql, { steady: true, aheadSeconds: null });
@@ -292,7 +292,7 @@ test('while it is judged to be wrong nothing is actionable, nor old enough to dr
   expect(await isClockSteady(store.sql)).toBe(true);
 });
 
-test('a reader whose transaction has begun before the last answers doubts none of them for it', async () => {
+test('a reader does not doubt an answer that came after its transaction began', async () => {
   const doubts = await store.sql.begin(async (tx) => {
     await tx`select now()`;
     await answerAsked(store.sql, found('A', { 9: 200 }));

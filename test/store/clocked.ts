@@ -10,14 +10,14 @@ export const HOUR = 3600;
 export const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 export const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
 
-/** All SKUs priced by a clock that is right, and a baseline, before each test. */
+/** Prices all SKUs by a clock that is right, and sets a baseline, before each test. */
 export function useClockedStore(): TestStore {
   const store = useStore({ movableClock: true });
   beforeEach(() => fill(store));
   return store;
 }
 
-/** As before each test: for each run of a property, whose seed then says all there is to it. */
+/** Restores the state before each test, for each run of a property, so that its seed determines everything. */
 export async function beginAnew(store: TestStore): Promise<void> {
   await setClockAhead(store.sql, 0);
   await empty(store.sql);
@@ -45,7 +45,7 @@ export async function trust({ sql }: TestStore): Promise<Record<string, Trust>> 
   return Object.fromEntries(rows.map(({ sku, ...rest }) => [sku, rest]));
 }
 
-/** The clock is ahead, a daemon sees it, `during` happens, a daemon sees it again, and the clock is right. */
+/** Sets the clock ahead; a daemon notices it, `during` happens, a daemon checks again, and the clock is right again. */
 export async function ahead(
   { sql }: TestStore,
   seconds: number,

@@ -9,8 +9,8 @@ import { atStatement } from '../support/postgres-wire.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
 /*
- * What postgres.js makes of a connection that is lost (ops/patches): every statement settles, none runs in a
- * transaction that is not its own, and the connection serves again. One connection, so that everything meets on it.
+ * What postgres.js does with a lost connection (ops/patches): every statement settles, none runs in a transaction
+ * of another, and the connection works again. One connection, so that everything meets on it.
  */
 
 let database: TestDatabase;
@@ -33,7 +33,7 @@ interface Line extends AsyncDisposable {
 }
 
 async function openLine(max = 1): Promise<Line> {
-  // A statement that slept when its connection was cut sleeps on, with its locks.
+  // A statement that slept when its connection was cut sleeps on, and keeps its locks.
   await terminate();
   await aside`truncate public.rows_written`;
   const proxy = await proxyTo(database.url);
@@ -49,7 +49,7 @@ async function openLine(max = 1): Promise<Line> {
   };
 }
 
-test('no statement is compiled, whatever the server and the database say: that took seconds for each call', async () => {
+test('no statement is JIT-compiled, whatever server and database say, because that takes seconds per call', async () => {
   const [{ name }] = await aside<[{ name: string }]>`select current_database() as name`;
   await aside.unsafe(`alter database "${name}" set jit = on`);
   const sql = connect(database.url, { max: 1 });
@@ -60,10 +60,10 @@ test('no statement is compiled, whatever the server and the database say: that t
   }
 });
 
-test('views stay open, whatever the database says, on later connections and outside of a pool, too', async () => {
+test('views stay readable, whatever the database says, on later connections and outside of a pool too', async () => {
   const [{ name, known }] = await aside<[{ name: string; known: boolean }]>`
     select current_database() as name, current_setting('restrict_nonsystem_relation_kind', true) is not null as known`;
-  // The first minor releases of 14 to 16 close none.
+  // The first minor releases of 14 to 16 do not have the setting.
   if (!known) return;
   await aside`create view public.one_row as select 1 as one`;
   await aside.unsafe(`alter database "${name}" set restrict_nonsystem_relation_kind = 'view'`);
@@ -100,7 +100,10 @@ async function underWay(what: string): Promise<void> {
   );
 }
 
-/** What a promise is rejected with, from now on without the need to wait for it. */
+/**
+ * Returns what a promise is rejected with. The promise then counts as handled, even if nobody awaits the result
+ * yet.
+ */
 async function reasonOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -122,11 +125,11 @@ const CUTS: [string, (line: Line) => Promise<void>][] = [
 ];
 
 describe.each(CUTS)('a connection that is %s', (_, cut) => {
-  test('under a statement: what is sent at once afterwards settles, with its own answer', async () => {
+  test('under a statement: what is sent right afterwards settles with its own answer', async () => {
     await using line = await openLine();
     const { sql } = line;
     const answers: number[] = [];
-    // Each is sent in the very moment in which the one before it fails: between the socket's error and its close.
+    // Each is sent at the very moment at which the one before it fails: between the socket's error and its close.
     const follow = async (number: number): Promise<void> => {
       try {
         const [row] = await sql<[{ number: number }]>`select ${number}::int as number, pg_sleep(0)`;
@@ -145,7 +148,7 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     expect(answers).toEqual(Array.from({ length: 20 }, () => 0));
   });
 
-  test('under a transaction: it is rejected, and the next one is whole', async () => {
+  test('under a transaction: the transaction is rejected, and the next one is whole', async () => {
     await using line = await openLine();
     const { sql } = line;
     for (let round = 0; round < 3; round += 1) {
@@ -213,7 +216,7 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
-  test('a pool that has lost it ends', async () => {
+  test('lets its pool end', async () => {
     await using line = await openLine();
     const slow = line.sql`select pg_sleep(30) as slow_end`.catch(() => 'lost');
     await underWay('slow_end');
@@ -224,20 +227,20 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
   });
 });
 
-describe('behind a statement that has failed after some of its rows', () => {
+describe('behind a statement that failed after some of its rows', () => {
   const failing: [string, (sql: Sql) => Promise<unknown>][] = [
     ['by an error', (sql) => sql`select 1 / (3 - n) from generate_series(1, 5) n`],
     [
       'with its connection',
-      // Postgres sends the first row before it notices that it is to end.
+      // Postgres sends the first row before it notices that it must end.
       (sql) => sql`select pg_terminate_backend(pg_backend_pid()) from generate_series(1, 2)`,
     ],
   ];
 
-  test.each(failing)('%s, the next one has its own rows, each in its place', async (_, fail) => {
+  test.each(failing)('%s, the next statement has its own rows, each in its place', async (_, fail) => {
     await using line = await openLine();
     const { sql } = line;
-    // As in a daemon: else the driver's own statement is the next one.
+    // As in a daemon; otherwise the driver's own statement is the next one.
     await waitForDatabase(sql, systemClock, 10_000);
     for (let round = 0; round < 3; round += 1) {
       expect(await reasonOf(fail(sql))).toMatch(/division by zero|terminating connection|CONNECTION_CLOSED/);
@@ -247,7 +250,7 @@ describe('behind a statement that has failed after some of its rows', () => {
   });
 });
 
-test('a connection lost while the driver asks for the types of arrays: the statement behind it settles, and nothing is left unhandled', async () => {
+test('if a connection is lost while the driver reads array types, statements settle and no rejection is unhandled', async () => {
   await using proxy = await proxyTo(database.url);
   const types = atStatement(/pg_catalog\.pg_type/);
   proxy.watch(types.watcher);
@@ -269,7 +272,7 @@ test('a connection lost while the driver asks for the types of arrays: the state
   }
 });
 
-test('connections that are all lost at once, again and again: nothing hangs and nothing is answered to another', async () => {
+test('if all connections are lost at once, repeatedly, nothing hangs and no answer goes to another statement', async () => {
   await using line = await openLine(4);
   const { sql, proxy } = line;
   const wrong: number[] = [];
@@ -290,7 +293,7 @@ test('connections that are all lost at once, again and again: nothing hangs and 
         });
         done.transactions += 1;
       } catch {
-        // At once again: that is what daemons do that share a pool.
+        // Retry at once, as daemons that share a pool do.
       }
     }
   };

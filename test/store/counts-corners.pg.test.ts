@@ -18,7 +18,7 @@ test('a SKU that failed and is deferred counts as deferred', async () => {
   expect(deferredSkus).toBe(1);
 });
 
-test('of SKUs without a price, those that were asked and failed are told apart from those still to be asked', async () => {
+test('SKUs without a price that failed or were deferred are counted apart from those not yet requested', async () => {
   const { sql } = store;
   await knownSkus(sql, ['asked', 'failed', 'deferred', 'new', 'priced']);
   await mark(sql, ['asked', 'failed', 'deferred', 'new', 'priced'], 'new');
@@ -28,14 +28,14 @@ test('of SKUs without a price, those that were asked and failed are told apart f
   await sql`update catalog_internal.due set held_until = now() + interval '6 hours' where sku = 'failed'`;
   expect((await countCatalog(sql)).unanswered).toBe(2);
   expect(await dueNow(sql)).toEqual({ skus: 5, unfetched: 2 });
-  // Deferred, it waits and is not to be done now; a fill has not ended all the same.
+  // A deferred SKU waits and is not due now, but an initial load has not ended while it does.
   await sql`update catalog_internal.due set held_until = now() + interval '5 minutes' where sku = 'asked'`;
   expect(await dueNow(sql)).toEqual({ skus: 4, unfetched: 2 });
   await sql`update catalog_internal.catalog_counts set counts = counts - 'unanswered'`;
   expect((await storedCounts(sql))?.counts.unanswered).toBe(0);
 });
 
-test('of SKUs in errors those are named that have failed most often, whether they wait or not', async () => {
+test('the SKUs in errors that failed most often are named, whether they wait or not', async () => {
   const { sql } = store;
   const skus = ['A', 'B', 'C', 'D', 'E', 'F', 'deferred', 'well', 'later'];
   await knownSkus(sql, skus);
@@ -67,7 +67,7 @@ test('of SKUs in errors those are named that have failed most often, whether the
   expect((await storedCounts(sql))?.counts.failing).toEqual([]);
 });
 
-test('a count that took long takes no newer one away', async () => {
+test('a count that took long does not replace a newer one', async () => {
   const { sql } = store;
   const begin = async (...counting: Parameters<typeof sql.begin>) => {
     const counted = await sql.begin(...counting);
@@ -79,7 +79,7 @@ test('a count that took long takes no newer one away', async () => {
   expect((await storedCounts(sql))?.counts).toMatchObject({ skus: [{ count: 1 }] });
 });
 
-test('a count that was begun while a manifest was being applied is not taken for a count of it', async () => {
+test('a count that began while a manifest was being applied does not count as one of it', async () => {
   const { sql } = store;
   await sql.begin(async (tx) => {
     await tx`update catalog_internal.sync set manifest_applied_at = now()`;

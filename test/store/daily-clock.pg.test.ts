@@ -7,7 +7,7 @@ import { answerAsked, found, knownSkus, useStore } from './support.ts';
 const DAY = 86_400;
 const store = useStore({ movableClock: true });
 
-test('a clock that was ahead leaves no daily price of a day to come, also of what was written after it', async () => {
+test('a clock that was ahead leaves no daily price in the future, not even of what was written after it', async () => {
   await store.sql`update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
   await knownSkus(store.sql, ['A']);
   await answerAsked(store.sql, found('A', { 9: 100 }));

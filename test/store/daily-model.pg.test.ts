@@ -21,7 +21,7 @@ const store = useStore();
 const SKUS = ['A', 'B', 'C'];
 const SIZES = ['9', '10'];
 const HOUR_US = 3_600_000_000n;
-/** How much later than the one before a change is observed; null: at the next midnight (UTC). */
+/** How much later a change is observed than the one before; null: at the next midnight (UTC). */
 const LATER = [0n, 1n, 60_000_000n, HOUR_US, 7n * HOUR_US, 23n * HOUR_US, 50n * HOUR_US, null];
 
 const change = record({
@@ -29,7 +29,10 @@ const change = record({
   size: constantFrom(...SIZES),
   price: option(integer({ min: 50, max: 60 }), { freq: 4 }),
   later: constantFrom(...LATER),
-  /** Its answer was asked for so long before others were that were committed first; or a clock was behind. */
+  /**
+   * How much earlier it was observed, because its answer was requested before others that committed first, or
+   * because a clock was behind.
+   */
   earlier: constantFrom(0n, 0n, 0n, 0n, 1n, HOUR_US, 30n * HOUR_US),
   corrected: constantFrom(false, false, false, true),
 });
@@ -69,7 +72,7 @@ const step = oneof(
 type Change = ReturnType<(typeof change)['generate']>['value'];
 type Step = ReturnType<(typeof step)['generate']>['value'];
 
-/** The mirror, as those that write it know it. */
+/** The mirror as its writers know it. */
 class World {
   readonly #prices = new Map<string, number | null>();
   #now: bigint;
@@ -149,7 +152,7 @@ async function take(world: World, present: bigint, drawn: Step): Promise<void> {
   }
 }
 
-/** A daemon that does a piece, and dies before its commit. */
+/** Runs a daemon that does a piece and dies before its commit. */
 async function killed(): Promise<void> {
   const daemon = await store.sql.reserve();
   try {
@@ -186,7 +189,7 @@ async function comparePrices(key: string, of: Series, moments: readonly bigint[]
   expect(rows.map(({ whole }) => whole)).toEqual(expected);
 }
 
-test('days and moments are as a replay of all changes has them, whatever was written, kept, killed and put right in between', async () => {
+test('days and prices at any time match a replay of all changes, whatever happened in between', async () => {
   const histories = tuple(
     array(step, { minLength: 1, maxLength: 10 }),
     constantFrom(0n, 1n, 5n * HOUR_US, DAY_US - 1n),
@@ -196,7 +199,7 @@ test('days and moments are as a replay of all changes has them, whatever was wri
     asyncProperty(histories, async ([steps, firstPriced, minutes]) => {
       await empty(store.sql);
       const present = BigInt(Date.now()) * 1000n;
-      // Long enough ago that nothing but a clock that is ahead observes anything to come.
+      // Long enough ago that only a clock that is ahead observes anything in the future.
       const begin = (present / DAY_US - 400n) * DAY_US;
       const world = new World(begin + firstPriced + 31n * HOUR_US);
       await world.begin(begin + firstPriced);

@@ -120,13 +120,13 @@ test.each<{ what: string; since?: string; rows: Row[]; days: string[] }>([
   await changed(...rows);
   await keep();
   expect(await days()).toEqual(expected);
-  // From the start once more.
+  // Once more from the start.
   await store.sql`update catalog_internal.daily set position = 0`;
   expect(await keepDailyPrices(store.sql, 100, 1)).toEqual({ written: expect.any(Number), caughtUp: true });
   expect(await days()).toEqual(expected);
 });
 
-test('each change is counted with its day whenever it comes, and a row that stays as it is is not written', async () => {
+test('each change counts for its day whenever it comes, and an unchanged row is not written', async () => {
   await pricedSince('01-01 00:00');
   await changed(['03 06:00', 100, 110]);
   await keep();
@@ -138,7 +138,7 @@ test('each change is counted with its day whenever it comes, and a row that stay
   expect(await keepDailyPrices(store.sql, 1)).toEqual({ written: 0, caughtUp: true });
 });
 
-test('a piece commits whole or not at all, and work is bounded', async () => {
+test('a piece commits whole or not at all, and the work of a call is bounded', async () => {
   const { sql } = store;
   await pricedSince('01-01 00:00');
   await changed(['03 06:00', 100, 110], ['04 06:00', 110, 120], ['05 06:00', 120, 130]);
@@ -177,7 +177,7 @@ test('a second worker continues after the first one', async () => {
   expect(await days()).toEqual(['04 110 110 120 120 1']);
 });
 
-describe('where chunks of the history are dropped', () => {
+describe('when chunks of the history are dropped', () => {
   const settings = settingsWith({});
 
   async function enterNextChunk(): Promise<void> {
@@ -188,7 +188,7 @@ describe('where chunks of the history are dropped', () => {
     await prepareHistory(store.sql);
   }
 
-  test('days of which changes are gone stay as they are, and what a slow clock adds to them counts to the next', async () => {
+  test('days whose changes are gone stay as they are, and late changes to them count for the next day', async () => {
     await pricedSince('01-01 00:00');
     await enterNextChunk();
     await changed(['03 06:00', 100, 110], ['04 06:00', 110, 120]);
@@ -204,7 +204,7 @@ describe('where chunks of the history are dropped', () => {
     expect((await days()).at(-1)).toBe('05 120 70 70 70 2');
   });
 
-  test('positions that were never given cost nothing', async () => {
+  test('positions that were never assigned cost nothing', async () => {
     await pricedSince('01-01 00:00');
     await changed(['03 06:00', 100, 110]);
     await keep();
@@ -214,7 +214,7 @@ describe('where chunks of the history are dropped', () => {
     expect(await keepDailyPrices(store.sql, 1)).toEqual({ written: 1, caughtUp: true });
   });
 
-  test('maintenance drops none that is not counted, and goes on at once until it is', async () => {
+  test('maintenance drops no chunk that is not counted, and continues at once until all are', async () => {
     const ctx = {
       sql: store.sql,
       clock: systemClock,
@@ -240,7 +240,7 @@ describe('where chunks of the history are dropped', () => {
       expect.any(Number),
       0,
     ]);
-    // What an autovacuum has begun to look through is dropped with the next maintenance.
+    // A chunk that autovacuum is scanning is dropped by the next maintenance.
     await eventually(async () => {
       const left = await store.sql`select from catalog.price_history limit 1`;
       if (left.length > 0) await run();
@@ -252,7 +252,7 @@ describe('where chunks of the history are dropped', () => {
   });
 });
 
-test('days older than DAILY_RETENTION go, so many at a time, and what is left says what was before', async () => {
+test('days older than DAILY_RETENTION are deleted in batches, and the rest keep their opening prices', async () => {
   const { sql } = store;
   await pricedSince('01-01 00:00');
   for (const [ago, before, after] of [
@@ -270,7 +270,7 @@ test('days older than DAILY_RETENTION go, so many at a time, and what is left sa
   expect([...(await sql`select open, close from catalog.daily_prices`)]).toEqual([{ open: 120, close: 130 }]);
 });
 
-test('maintenance drops days only by DAILY_RETENTION, and by a clock that was watched', async () => {
+test('maintenance drops days only by DAILY_RETENTION, and only by a clock that was watched', async () => {
   const ctx = {
     sql: store.sql,
     clock: systemClock,

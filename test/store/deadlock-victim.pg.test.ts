@@ -6,8 +6,8 @@ import { eventually } from '../support/eventually.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
 /*
- * A neighbour locks rows in another order than the mirror, which becomes the deadlock's victim: the error is that of
- * one statement among several that were sent in one go, and what it belongs to is run again.
+ * A neighbour locks rows in another order than the mirror, which becomes the deadlock's victim. The error belongs
+ * to one of several statements that were sent in one go, and their transaction is run again.
  */
 
 const store = useStore();
@@ -63,7 +63,7 @@ test.each([
   const apply = await work[name]();
   const before = await deadlocks();
   const neighbour = connect(store.url, { max: 1 });
-  // Whoever has waited for a second finds the deadlock, and is its victim; the neighbour never is.
+  // Whoever has waited for a second detects the deadlock and is its victim; the neighbour never does.
   await neighbour`set deadlock_timeout = '1h'`;
   const under: Promise<void>[] = [];
   await neighbour.begin(async (tx) => {
@@ -71,7 +71,7 @@ test.each([
     const applied = apply();
     applied.catch(() => {});
     under.push(applied);
-    // One message: Postgres looks for a deadlock once, a second after the mirror has begun to wait.
+    // One message, because Postgres checks for a deadlock only once, a second after the mirror has begun to wait.
     await tx
       .unsafe(
         `do $$ begin
@@ -88,6 +88,6 @@ test.each([
   });
   await Promise.all(under);
   await neighbour.end({ timeout: 5 });
-  // Once at least: what is run again may have the first of the rows before the neighbour has woken up.
+  // At least one: the retry may lock the first of the rows before the neighbour has woken up.
   await eventually(async () => expect(await deadlocks()).toBeGreaterThan(before));
 });

@@ -7,7 +7,7 @@ const CHUNK = 5_000_000;
 /** More than a writer makes room for. */
 const PRICES = 510_000;
 
-test('SKUs that are deleted by hand, all at once, with more prices than price_history has places left', async () => {
+test('SKUs can be deleted by hand all at once, with more prices than price_history has positions prepared', async () => {
   const { sql } = store;
   await sql`insert into catalog.skus (sku, in_manifest, state) select 'S' || n, true, 'priced' from generate_series(1, 100) n`;
   await sql`

@@ -14,7 +14,7 @@ const delta = async (differs: Partial<DeltaChange>) =>
     ...differs,
   });
 
-test('a delta whose answer was stored long after it was asked for is dated by the asking', async () => {
+test('a delta whose answer was stored long after its request is dated by the request', async () => {
   const { sql } = store;
   const dates = async () =>
     await sql`
@@ -26,7 +26,7 @@ test('a delta whose answer was stored long after it was asked for is dated by th
   const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000);
   await delta({ toSnapshot: 's1', askedAt: ago(60) });
   expect(await dates()).toEqual([{ checked: 60, moved: null, late: true }]);
-  // Another daemon has asked since; and one that is to come was never asked for.
+  // First another daemon has asked since; then a check dated in the future counts as none.
   await delta({ toSnapshot: 's1', askedAt: ago(70) });
   expect(await dates()).toEqual([{ checked: 60, moved: null, late: true }]);
   await sql`update catalog_internal.sync set delta_checked_at = now() + interval '1 day'`;

@@ -17,7 +17,7 @@ async function large(): Promise<void> {
       select sku, size, 100, now() from unnest(${REMOVED}::text[]) sku, unnest(array['8', '9', '10']) size`;
 }
 
-/** What is left of it, apart from times and positions. */
+/** Returns what the delta leaves behind, apart from times and positions. */
 async function standing() {
   const [row] = await store.sql`
       select (select snapshot_id from catalog_internal.sync) as token,
@@ -62,14 +62,14 @@ const WHOLE = {
   removed: [...REMOVED, 'C00000'],
 };
 
-test('a delta of more SKUs than one transaction takes is applied in pieces, and the token moves with the last', async () => {
+test('a delta too large for one transaction is applied in pieces, and the token moves with the last', async () => {
   await large();
   const applied = await applyDelta(store.sql, WHOLE);
   expect(applied).toMatchObject({ applied: true, marked: 19_002, removed: 12_001, crossedToLive: 500 });
   expect(await standing()).toEqual({ ...AFTER, removed: 12_001 });
 });
 
-test('one that breaks off between two pieces has not moved the token, and is applied again', async () => {
+test('a delta that fails between two pieces has not moved the token, and is applied again', async () => {
   await large();
   await onSecondPiece("raise exception 'made to fail' using errcode = 'query_canceled'", async () => {
     await expect(applyDelta(store.sql, WHOLE)).rejects.toThrow('made to fail');
@@ -79,7 +79,7 @@ test('one that breaks off between two pieces has not moved the token, and is app
   expect(await standing()).toEqual({ ...AFTER, removed: 12_001 });
 });
 
-test('one is given up where another daemon moves the token in between', async () => {
+test('a delta is given up if another daemon moves the token in between', async () => {
   await large();
   await onSecondPiece("update catalog_internal.sync set snapshot_id = 'theirs'", async () => {
     expect(await applyDelta(store.sql, WHOLE)).toMatchObject({ applied: false });
@@ -87,20 +87,20 @@ test('one is given up where another daemon moves the token in between', async ()
   expect(await standing()).toMatchObject({ token: 'theirs', history: 30_000 });
 });
 
-test('one whose pool leads to another server in between, with the same token, moves the token of neither', async () => {
+test('a delta whose pool switches to another server with the same token moves the token of neither', async () => {
   const servers = [await createDatabase('migrated'), await createDatabase('migrated')];
   const both = servers.map(({ url }) => connect(url, { max: 1 })) as [Sql, Sql];
   for (const sql of both)
     await sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now()`;
   let begun = 0;
-  // The pool of a name that was switched while the server before was not stopped.
+  // The pool of a host name that was switched while the former server kept running.
   const pool = { begin: (work: never) => both[(begun += 1) % 2 === 0 ? 0 : 1].begin(work) } as unknown as Sql;
   try {
     const applied = await applyDelta(pool, { ...WHOLE, changed: REMOVED, nowLive: [], removed: [] });
     expect(applied).toMatchObject({ applied: false });
     for (const sql of both)
       expect(await sql`select snapshot_id from catalog_internal.sync`).toEqual([{ snapshot_id: 's1' }]);
-    // Asked for again, of one that is there alone by now.
+    // Requested again, from a pool that leads to one server only.
     await applyDelta(both[0], { ...WHOLE, changed: REMOVED, nowLive: [], removed: [] });
     expect(await both[0]`select count(*)::int as due from catalog_internal.due`).toEqual([{ due: 12_000 }]);
   } finally {
@@ -109,7 +109,7 @@ test('one whose pool leads to another server in between, with the same token, mo
   }
 });
 
-test('a first delta, of which Postgres has no statistics, takes as long as one on tables that are analyzed', async () => {
+test('a first delta, without statistics in Postgres, is about as fast as one on analyzed tables', async () => {
   await store.sql`update catalog_internal.sync set snapshot_id = 's1'`;
   const take = async (name: string) => {
     const removed = Array.from({ length: 60_000 }, (_, n) => `${name}${n}`);
@@ -120,6 +120,6 @@ test('a first delta, of which Postgres has no statistics, takes as long as one o
   const first = await take('A');
   await store.sql`analyze`;
   const second = await take('B');
-  // Comparing each row of the ledger with each SKU, it took 18 s, and the second one 0.7 s.
+  // Comparing each row of the ledger with each SKU took 18 s, and the second delta 0.7 s.
   expect(first).toBeLessThan(Math.max(8000, 12 * second));
 });

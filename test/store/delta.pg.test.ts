@@ -56,7 +56,7 @@ describe('a delta', () => {
     expect(await skuRow('C')).toEqual({ price_source: 'snapshot', hash: 'h', in_manifest: true });
   });
 
-  test('asked with another token than the present one changes nothing', async () => {
+  test('that was requested with another token than the current one changes nothing', async () => {
     await standAt('s5');
     const before = await everything(store.sql);
     expect(await delta({ changed: ['A'], removed: ['B'], nowLive: ['C'] })).toMatchObject({
@@ -66,7 +66,7 @@ describe('a delta', () => {
     expect(await everything(store.sql)).toEqual(before);
   });
 
-  test('that several replicas bring at once is applied once', async () => {
+  test('that several replicas apply at once is applied once', async () => {
     await standAt('s1');
     const applied = await Promise.all(Array.from({ length: 6 }, () => delta({ changed: ['A'] })));
     expect(applied.filter((a) => a.applied)).toHaveLength(1);
@@ -84,7 +84,7 @@ describe('a delta', () => {
     expect(await everything(sql)).toEqual(before);
   });
 
-  test('serves what was priced before as changed, first of all, and what never was as new', async () => {
+  test('marks what was priced before as changed, first of all, and what never was as new', async () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['priced', 'pending']);
@@ -100,7 +100,7 @@ describe('a delta', () => {
     expect((await ledger(sql)).get('priced')).toMatchObject({ lane: 1 });
   });
 
-  test('says who is live: now_live beats the manifest, and a changed SKU outside it is snapshot-priced', async () => {
+  test('sets who is live: now_live beats the manifest, and a changed SKU outside it is snapshot-priced', async () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['toLive', 'stays'], { hash: 'h' });
@@ -134,7 +134,7 @@ describe('a delta', () => {
     ['now_live alone', [], ['A']],
     ['changed and now_live', ['A'], ['A']],
   ])(
-    'that names a SKU in %s makes it due where it goes live, and not again while it is',
+    'that names a SKU in %s makes it due when it goes live, but not again while it stays live',
     async (_, changed, nowLive) => {
       const { sql } = store;
       await standAt('s1');
@@ -165,19 +165,22 @@ describe('a delta', () => {
     ['is not found', 'not_found', true, false],
     ['is in no manifest', 'priced', false, false],
     ['is removed', 'removed', false, false],
-  ])('that names a live SKU again which %s', async (_, state, listed, waits) => {
-    const { sql } = store;
-    await standAt('s1');
-    await knownSkus(sql, ['A'], { priceSource: 'live' });
-    await mark(sql, ['A'], 'live', true);
-    await sql`update catalog.skus set state = ${state}, in_manifest = ${listed}`;
-    await sql`update catalog_internal.due set failures = 3, held_until = now() + interval '1 hour'`;
-    await delta({ changed: ['A'], nowLive: ['A'] });
-    expect((await ledger(sql)).get('A')?.heldFor === null).toBe(!waits);
-    expect(await skuRow('A')).toMatchObject({ in_manifest: true });
-  });
+  ])(
+    'ends the wait of a live SKU that it names again, unless the SKU is listed without a price: one that %s',
+    async (_, state, listed, waits) => {
+      const { sql } = store;
+      await standAt('s1');
+      await knownSkus(sql, ['A'], { priceSource: 'live' });
+      await mark(sql, ['A'], 'live', true);
+      await sql`update catalog.skus set state = ${state}, in_manifest = ${listed}`;
+      await sql`update catalog_internal.due set failures = 3, held_until = now() + interval '1 hour'`;
+      await delta({ changed: ['A'], nowLive: ['A'] });
+      expect((await ledger(sql)).get('A')?.heldFor === null).toBe(!waits);
+      expect(await skuRow('A')).toMatchObject({ in_manifest: true });
+    },
+  );
 
-  test('removes: prices go, with history, the SKU is asked once more, and metadata stays', async () => {
+  test('removes SKUs: prices go, with history, the SKU is requested once more, and metadata stays', async () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['A', 'B'], { hash: 'h' });
@@ -193,7 +196,7 @@ describe('a delta', () => {
     expect(await sql`select name from catalog.products where sku = 'A'`).toEqual([{ name: 'N' }]);
   });
 
-  test('that reports a removed SKU again brings it back to the listed, and its price is asked', async () => {
+  test('that reports a removed SKU again lists it again, and its price is requested', async () => {
     const { sql } = store;
     await standAt('s1');
     await delta({ removed: ['A'] });
@@ -213,7 +216,7 @@ describe('a delta', () => {
     expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A' }]);
   });
 
-  test('shortens no wait of a deferred SKU', async () => {
+  test('does not shorten the wait of a deferred SKU', async () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['A']);
@@ -222,7 +225,7 @@ describe('a delta', () => {
     expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
   });
 
-  test('with nothing to say is a check: a token that stays proves no fresh snapshot, one that moves does', async () => {
+  test('without changes is a check: only a token that moves proves a fresh snapshot', async () => {
     const { sql } = store;
     await standAt('s1');
     await noteCatalogFault(sql, { kind: 'snapshot-stale' });
@@ -235,7 +238,7 @@ describe('a delta', () => {
   });
 });
 
-test('the delta counts as read once an answer brings nothing more: one that tells of one snapshot of many ends no doubt', async () => {
+test('the delta counts as read only once an answer brings nothing more: a partial one ends no doubt', async () => {
   const { sql } = store;
   await standAt('s1');
   await knownSkus(sql, ['A', 'B']);
@@ -247,12 +250,12 @@ test('the delta counts as read once an answer brings nothing more: one that tell
     return row.doubt;
   };
   expect(await doubtOfB()).toBe('delta_late');
-  // What has changed of B may be in the next answer, which may fail for hours.
+  // B's change may be in the next answer, which may fail for hours.
   await delta({ changed: ['A'] });
   expect([await doubtOfB(), (await readSyncState(sql)).deltaLate]).toEqual(['delta_late', true]);
   await delta({ since: 's2', toSnapshot: 's2' });
   expect([await doubtOfB(), (await readSyncState(sql)).deltaLate]).toEqual([null, false]);
-  // Where each answer has a token of its own, the caller says when it is the end.
+  // If each answer has its own token, the caller says which one is the end.
   await sql`update catalog_internal.sync set delta_checked_at = now() - interval '3 hours'`;
   await delta({ since: 's2', toSnapshot: 's3', removed: ['A'] });
   await delta({ since: 's3', toSnapshot: 's4' });
@@ -262,19 +265,19 @@ test('the delta counts as read once an answer brings nothing more: one that tell
 });
 
 describe('a broken chain', () => {
-  /** In how many seconds the next manifest is asked for, to the next five: the test itself takes less. */
+  /** Returns the seconds until the next manifest, rounded up to five because the test itself takes some time. */
   async function manifestIn(): Promise<number> {
     const [row] = await store.sql<[{ s: number }]>`
       select extract(epoch from next_at - now())::float8 as s from catalog_internal.tasks where task = 'manifest'`;
     return Math.max(0, Math.ceil(row.s / 5) * 5);
   }
-  /** A fresh manifest came and is scheduled again in a week, and the chain was taken up anew. */
+  /** Restores the state after a fresh manifest: the chain is intact, and the next manifest is a week away. */
   async function freshManifest(): Promise<void> {
     await store.sql`update catalog_internal.sync set chain_broken_at = null`;
     await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days' where task = 'manifest'`;
   }
 
-  test('asks for a fresh manifest at once, then after a minute, doubling to an hour, while fresh ones do not help', async () => {
+  test('asks for a manifest at once, then after a minute, doubling to an hour, while new ones do not help', async () => {
     await standAt('s1');
     const waits: number[] = [];
     for (let i = 0; i < 9; i += 1) {
@@ -324,7 +327,7 @@ describe('a broken chain', () => {
   });
 });
 
-test('passing time alone marks nothing that was removed', async () => {
+test('time alone makes no removed SKU due', async () => {
   const { sql } = store;
   await standAt('s1');
   await delta({ removed: ['A'] });

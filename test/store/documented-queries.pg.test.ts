@@ -5,17 +5,17 @@ import { codeBlocks, read, spokenQueries } from '../docs/markdown.ts';
 import { doubting, MOVED, POISON, USUAL } from './doubting.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
-/* What queries of the documents answer: that they run is tested of all of them. */
+/* The answers of queries in the documents. Other tests check that all of them run. */
 
 const store = useStore();
 
-/** The first block of SQL after a text of a page. */
+/** Returns the first block of SQL after a text of a page. */
 function queryAfter(page: string, text: string): string {
   const [, rest = ''] = read(page).split(text);
   return /```sql\n(.*?)```/s.exec(rest)?.[1] ?? '';
 }
 
-test('which sizes are no longer offered: those that went, once each, and neither what is back nor what means something else', async () => {
+test('sizes no longer offered: each that went, once, but none that is back or means something else', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B', 'C']);
   const us = { size_map_size_type: 'US' };
@@ -40,7 +40,7 @@ test('which sizes are no longer offered: those that went, once each, and neither
   ]);
 });
 
-/** Statements of the documents that leave out prices for how far they can be trusted. */
+/** Returns the statements in the documents that leave out prices by how far they can be trusted. */
 function boundQueries(): { readonly at: string; readonly text: string }[] {
   return [...codeBlocks('sql'), ...spokenQueries()].flatMap(({ page, line, text }) =>
     text
@@ -51,7 +51,7 @@ function boundQueries(): { readonly at: string; readonly text: string }[] {
   );
 }
 
-test('no query of the documents offers a doubted price, nor a size without one, whatever bound it has', async () => {
+test('no query of the documents offers a doubted price or a size without one, whatever its bound', async () => {
   const { sql } = store;
   const { answer, priced } = doubting(store);
   const sizes = (price: number) => ({ ...USUAL, 8: null, 9: price });
@@ -90,7 +90,7 @@ test('no query of the documents offers a doubted price, nor a size without one, 
   }
 });
 
-test('where others undercut me: of the sizes that mean what mine mean, also once the partner has corrected that', async () => {
+test('offers undercut by others: compares only sizes with the same meaning, even after a correction', async () => {
   const { sql } = store;
   const { answer, priced } = doubting(store);
   const [make = '', , compare = ''] = queryAfter('docs/queries.md', '## Where do others undercut me?').split(
@@ -118,7 +118,7 @@ test('where others undercut me: of the sizes that mean what mine mean, also once
   }
 });
 
-test('the cheapest of each model: SKUs of an unknown brand or model are no model together', async () => {
+test('the cheapest of each model: SKUs of an unknown brand or model do not form a model', async () => {
   const { sql } = store;
   const { answer, priced } = doubting(store);
   await priced('A', 'B', 'C', 'D');
@@ -137,7 +137,7 @@ test('the cheapest of each model: SKUs of an unknown brand or model are no model
   expect(rows.map(({ sku, price }) => `${sku} ${price}`)).toEqual(['B 4200']);
 });
 
-test('a table declared as the documents say is found by its key from the side of the mirror', async () => {
+test('a table declared as in the documents is found by its key when joined from the mirror', async () => {
   const { sql } = store;
   await knownSkus(sql, ['S1', 'S2']);
   const [, column = ''] = /sku (text[^,]*), size text/.exec(read('docs/queries.md')) ?? [];
@@ -153,7 +153,7 @@ test('a table declared as the documents say is found by its key from the side of
   expect([await scanned('text'), await scanned(column)]).toEqual([true, false]);
 });
 
-test('what fell, and may be acted on: neither a doubted fall, however large, nor what is back', async () => {
+test('falls to act on: neither a doubted fall, however large, nor a price that is back', async () => {
   const { answer, passMinutes, priced } = doubting(store);
   const [, falls = ''] = queryAfter('docs/queries.md', '## Which prices changed?').split('\n\n');
   const fell = async () => {
@@ -173,7 +173,7 @@ test('what fell, and may be acted on: neither a doubted fall, however large, nor
   expect(await fell()).toEqual(['A 41 1300', 'B 41 3900']);
 });
 
-test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
+test("a repricer's waiting list: yields actionable SKUs, and a doubted one once its doubt has ended", async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);
   const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'by now:').split(/(?<=;).*\n/);
@@ -206,7 +206,7 @@ test('what a repricer waits with: the prices of SKUs that are actionable, and of
   }
 });
 
-/** Zones whose clocks are set at midnight at some time of the year, and others. */
+/** Zones whose clocks change at midnight at some time of the year, and others. */
 const ZONES = [
   'UTC',
   'America/Santiago',
@@ -221,7 +221,7 @@ const month = fc.record({
   month: fc.integer({ min: 0, max: 11 }),
 });
 
-test('each day of a month is there once, in whichever zone the session is', async () => {
+test('each day of a month appears once, in whichever zone the session is', async () => {
   const { sql } = store;
   await knownSkus(sql, ['DD1391-100']);
   await mark(sql, ['DD1391-100']);

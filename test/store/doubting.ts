@@ -9,13 +9,13 @@ import { allDue, claimAll, found, knownSkus, LEASE_MS, mark, REFRESH, type TestS
 
 export const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };
 export const POISON = { ...USUAL, 41: 41_000 };
-/** As prices move. */
+/** A usual price move. */
 export const MOVED = { ...USUAL, 41: 4150 };
 
-/** What one daemon counts; its clock stands still unless it is given. */
+/** Returns one daemon's counts; its clock stands still unless one is given. */
 export const daemon = (monotonic = () => 0) => new MoveCounts({ monotonic });
 
-/** What tests of doubts do with a store. */
+/** Returns what tests of doubts do with a store. */
 export function doubting(store: TestStore) {
   async function answer(results: readonly SkuResult[], moves = daemon()): Promise<Applied> {
     const { sql } = store;
@@ -39,7 +39,7 @@ export function doubting(store: TestStore) {
       update catalog.skus set asked_at = asked_at - make_interval(secs => ${secs}), priced_at = priced_at - make_interval(secs => ${secs})`;
   }
 
-  /** The doubt of a SKU for its readers, and whether any of its prices may be acted on. */
+  /** Returns the doubt of a SKU as readers see it, and whether any of its prices may be acted on. */
   async function seen(sku: string) {
     const [row] = await store.sql`
       select t.doubt, (select bool_or(p.actionable) from catalog.current_prices p where p.sku = t.sku) as actionable,
@@ -66,7 +66,7 @@ export async function claimEarly(sql: Sql): Promise<Claim> {
   return claim;
 }
 
-/** A seller's trigger on prices that notes, of each that is written, what current_prices says of it then. */
+/** Attaches a seller's trigger to prices that records what current_prices says of each price when it is written. */
 export async function hearPrices(sql: Sql) {
   await sql.unsafe(`
     create table public.heard (sku text, size text, price int, actionable boolean);

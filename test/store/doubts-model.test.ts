@@ -7,11 +7,11 @@ import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.t
 import { runs } from '../support/soak.ts';
 
 /*
- * A partner that says the true prices, wrong ones that waver between its answers, or none, in any order and at any
- * time, with a brake on or off, to a mirror as far as doubts go.
+ * A partner that gives true prices, wrong ones that vary between its answers, or none, in any order and at any
+ * time, with or without a mass move, to a mirror that only tracks doubts.
  */
 const TRUTH: SizePrices = new Map([3900, 4000, 4200, 4100].map((price, at) => [String(40 + at), price]));
-/** What it has of all sizes, or of one alone; null: no prices. */
+/** What the partner answers: a factor for all sizes or for one; null: no prices. */
 type Said = { readonly factor: number; readonly of: 'all' | '41' } | null;
 const said = fc.option(
   fc.record({
@@ -83,11 +83,11 @@ interface SaidAt {
   readonly at: number;
 }
 
-/** By a seventh, or what it was before it was rounded. */
+/** Whether all prices are within a seventh of the others, as differences by rounding are. */
 const isNear = (one: SizePrices, other: SizePrices) =>
   [...one].every(([size, price]) => Math.abs(Math.log(price / (other.get(size) ?? price))) < 0.13);
 
-/** Whether what was said last has been said for five minutes, and nothing else between. */
+/** Whether the last prices have been repeated for five minutes, with no others in between. */
 function isSaidTwice(said: readonly SaidAt[]): boolean {
   const spoken = said.filter(({ prices }) => prices.size > 0);
   const last = spoken.at(-1);
@@ -96,7 +96,7 @@ function isSaidTwice(said: readonly SaidAt[]): boolean {
   return last.at - (spoken[from]?.at ?? last.at) >= APART_MINUTES;
 }
 
-test('no wrong price is without a doubt before the partner has said it twice, five minutes apart', () => {
+test('no wrong price is undoubted before the partner has given it twice, five minutes apart', () => {
   fc.assert(
     fc.property(answers, (drawn) => {
       const mirror = new Mirror();
@@ -108,7 +108,7 @@ test('no wrong price is without a doubt before the partner has said it twice, fi
         mirror.answer(pricesOf(says), at, braking);
         if (mirror.prices.size === 0 || mirror.isDoubted || oddityOf(TRUTH, mirror.prices) === null) continue;
         expect(isSaidTwice(said)).toBe(true);
-        // What was accepted has become what is believed, and the truth may then be what is doubted.
+        // What was accepted is now what the mirror believes, so the truth may be doubted.
         return;
       }
     }),
@@ -116,7 +116,7 @@ test('no wrong price is without a doubt before the partner has said it twice, fi
   );
 });
 
-test('what the partner goes on saying is without a doubt after two answers, whatever it said before', () => {
+test('what the partner keeps answering is undoubted after two answers, whatever it answered before', () => {
   fc.assert(
     fc.property(answers, said, (drawn, says) => {
       fc.pre(says !== null);
@@ -132,7 +132,7 @@ test('what the partner goes on saying is without a doubt after two answers, what
   );
 });
 
-test('what is not doubted only because no mass move was known is what one that has begun would have doubted', () => {
+test('the moves undoubted only for lack of a known mass move are those that one would have doubted', () => {
   const some = fc.constantFrom(0, 100, 100, 120, 130, 340, 1000).map((price) => price * 10);
   const pricesDrawn = fc
     .tuple(some, some, some, some)

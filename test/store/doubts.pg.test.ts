@@ -13,8 +13,8 @@ const store = useStore();
 
 const { answer, passMinutes, seen, priced } = doubting(store);
 
-describe('numbers that are hardly prices', () => {
-  test('are shown and in the history, and not actionable before a second answer, which is asked for after five minutes', async () => {
+describe('implausible prices', () => {
+  test('are shown and recorded, but not actionable before a second answer, requested after five minutes', async () => {
     const { sql } = store;
     await priced('A', 'B');
     expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 4100 });
@@ -33,18 +33,18 @@ describe('numbers that are hardly prices', () => {
     await passMinutes(6);
     await answer([found('A', POISON)]);
     expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 41_000 });
-    // Reported, and answered with nothing new.
+    // It was reported, and answered with nothing new.
     expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'again' });
   });
 
-  test('that are gone with the next answer were none', async () => {
+  test('that are gone with the next answer leave no doubt', async () => {
     await priced('A');
     await answer([found('A', POISON)]);
     await answer([found('A', USUAL)]);
     expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 4100 });
   });
 
-  test('stay so while the SKU is reported, marked, or deferred', async () => {
+  test('stay doubted while the SKU is reported, marked, or deferred', async () => {
     const { sql } = store;
     await priced('A');
     await answer([found('A', POISON)]);
@@ -61,7 +61,7 @@ describe('numbers that are hardly prices', () => {
     ['not found', 'not_found'],
     ['answered without a price', null],
     ['answered with what is no price', null],
-  ])('are doubted where a SKU that was %s comes back with them', async (how, doubt) => {
+  ])('are doubted if a SKU that was %s comes back with them', async (how, doubt) => {
     const { sql } = store;
     const ten = Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, price * 10]));
     const nothing = Object.fromEntries(Object.keys(USUAL).map((size) => [size, null]));
@@ -74,7 +74,7 @@ describe('numbers that are hardly prices', () => {
     await vanish();
     expect(await seen('A')).toMatchObject({ doubt, price: null });
     expect((await answer([found('A', ten)])).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
-    // And where the same comes once more after a moment without prices.
+    // The same if they come again after a moment without prices.
     await vanish();
     expect(await readDoubts(sql)).toMatchObject({ implausible: 0 });
     await answer([found('A', ten)]);
@@ -88,7 +88,7 @@ describe('numbers that are hardly prices', () => {
     [59, 1],
     [61, 0],
   ])(
-    'of what is offered again after %i minutes count %i times for moves in masses',
+    'of a SKU that is back after %i minutes count %i times as evidence of a mass move',
     async (minutes, count) => {
       const { sql } = store;
       await priced('A');
@@ -104,7 +104,7 @@ describe('numbers that are hardly prices', () => {
   test.each([
     { what: 'of a SKU that is asked for before its time', how: 'early' },
     { what: 'of a reported SKU', how: 'reported' },
-  ])('are judged as such for a trigger on prices, and others not, $what', async ({ how }) => {
+  ])('are visible to a trigger on prices as doubted, and others as actionable, $what', async ({ how }) => {
     const { sql } = store;
     await priced('A', 'B');
     await using heard = await hearPrices(sql);
@@ -117,7 +117,7 @@ describe('numbers that are hardly prices', () => {
     ]);
   });
 
-  test('that the seller accepts are prices at once', async () => {
+  test('that the seller accepts are actionable at once', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await answer([found('A', POISON), found('B', POISON)]);
@@ -128,7 +128,7 @@ describe('numbers that are hardly prices', () => {
     expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('keep nobody waiting who asks whether all is answered', async () => {
+  test('count as still due only once their wait is over', async () => {
     const { sql } = store;
     await priced('A');
     await answer([found('A', POISON)]);
@@ -141,7 +141,7 @@ describe('numbers that are hardly prices', () => {
     expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'doubted', count: 1 }]);
   });
 
-  test('hold up no report that came while they were asked', async () => {
+  test('do not hold up a report that came during the request', async () => {
     const { sql } = store;
     await priced('A');
     await mark(sql, ['A']);
@@ -153,7 +153,7 @@ describe('numbers that are hardly prices', () => {
     expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
   });
 
-  test('are due for the metrics and for SQL once a second answer counts, as what was deferred', async () => {
+  test('count as due in metrics and SQL once a second answer counts, like deferred SKUs', async () => {
     const { sql } = store;
     const shown = async () => {
       const [row] = await sql<{ due: number }[]>`select due_skus::int as due from catalog.sync_status`;
@@ -166,14 +166,14 @@ describe('numbers that are hardly prices', () => {
     expect(await shown()).toEqual({ counted: [['doubted', 1]], due: 1 });
   });
 
-  test('are explained: what is odd, since when, and what was before', async () => {
+  test('are explained: what is odd, since when, and the prices before', async () => {
     await priced('A');
     await answer([found('A', POISON)]);
     const [row] = await store.sql`select catalog.explain('A') -> 'trust' -> 'doubted' as doubted`;
     expect(row?.['doubted']).toMatchObject({ oddity: 'jump', before: USUAL });
   });
 
-  test("are no moves of another account's prices", async () => {
+  test('are not judged against the prices of another account', async () => {
     const { sql } = store;
     await priced('A');
     await adoptAccount(sql, { baseUrl: 'https://other.example', apiKey: 'k' });
@@ -181,12 +181,12 @@ describe('numbers that are hardly prices', () => {
   });
 });
 
-describe('moves in masses', () => {
+describe('mass moves', () => {
   const many = Array.from({ length: 300 }, (_, n) => `M${String(n).padStart(3, '0')}`);
   const times = (factor: number) =>
     Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
 
-  test('begin with implausible answers, doubt all that moved within the hour, and end by evidence', async () => {
+  test('begin with implausible answers, doubt all moves of the hour, and end by evidence', async () => {
     const { sql } = store;
     const moves = daemon();
     await priced(...many);
@@ -214,7 +214,7 @@ describe('moves in masses', () => {
       massMove: { kind: 'implausible', answers: 200 },
     });
 
-    // Every move is doubted now; one that is taken back is not.
+    // Every move is doubted now, except one that goes back.
     await answer([found('M250', times(1.01)), found('M000', USUAL)], moves);
     expect(await seen('M250')).toMatchObject({ doubt: 'mass-move' });
     expect(await seen('M000')).toMatchObject({ doubt: null, actionable: true });
@@ -233,7 +233,7 @@ describe('moves in masses', () => {
     expect(await readDoubts(sql)).toMatchObject({ massMoved: 1, massMove: null });
   });
 
-  test('hold up no report that is there when they begin', async () => {
+  test('do not hold up a report that exists when they begin', async () => {
     const { sql } = store;
     const moves = daemon();
     await priced(...many);
@@ -259,7 +259,7 @@ describe('moves in masses', () => {
     expect(await seen('M000')).toMatchObject({ doubt: 'mass-move', actionable: false });
   });
 
-  test('are told where many SKUs lose all their prices, which are asked again once it ends', async () => {
+  test('are detected if many SKUs lose all prices, and those are requested again when it ends', async () => {
     const { sql } = store;
     const moves = daemon();
     await priced(...many);
@@ -289,26 +289,29 @@ describe('moves in masses', () => {
   test.each([
     ['a fault', () => times(100), 'factor'],
     ['other implausible numbers', (n: number) => ({ ...USUAL, 41: 20_000 + 4000 * n }), 'implausible'],
-  ])('and are asked again where it is known as %s', async (_, prices, kind) => {
-    const { sql } = store;
-    let now = 0;
-    const moves = daemon(() => now);
-    await priced(...many);
-    const odd = many.slice(0, 8).map((sku, n) => found(sku, prices(n)));
-    expect((await answer(odd, moves)).massMoved).toMatchObject({ event: 'began', kind });
-    const gone = many.slice(8, 88);
-    const others = many.slice(88).map((sku) => found(sku, USUAL));
-    await answer([...gone.map((sku) => found(sku, {})), ...others], moves);
-    now += 61 * 60_000;
-    await passMinutes(61);
-    const ended = await answer([...many.slice(0, 8).map((sku) => found(sku, USUAL)), ...others], moves);
-    expect(ended.massMoved).toMatchObject({ event: 'ended' });
-    const asked = await sql`
+  ])(
+    'leave lost SKUs to be requested again when they end if they are known as %s',
+    async (_, prices, kind) => {
+      const { sql } = store;
+      let now = 0;
+      const moves = daemon(() => now);
+      await priced(...many);
+      const odd = many.slice(0, 8).map((sku, n) => found(sku, prices(n)));
+      expect((await answer(odd, moves)).massMoved).toMatchObject({ event: 'began', kind });
+      const gone = many.slice(8, 88);
+      const others = many.slice(88).map((sku) => found(sku, USUAL));
+      await answer([...gone.map((sku) => found(sku, {})), ...others], moves);
+      now += 61 * 60_000;
+      await passMinutes(61);
+      const ended = await answer([...many.slice(0, 8).map((sku) => found(sku, USUAL)), ...others], moves);
+      expect(ended.massMoved).toMatchObject({ event: 'ended' });
+      const asked = await sql`
       select sku from catalog_internal.due where due_at <= now() and reason = 'doubted' order by sku`;
-    expect(asked.map(({ sku }) => sku as string)).toEqual(gone);
-  });
+      expect(asked.map(({ sku }) => sku as string)).toEqual(gone);
+    },
+  );
 
-  test('of a market that halves: every price gets through with its second answer', async () => {
+  test('of a market that halves let every price through with its second answer', async () => {
     const moves = daemon();
     await priced(...many);
     const halved = () => many.map((sku) => found(sku, times(0.45)));
@@ -321,7 +324,7 @@ describe('moves in masses', () => {
     expect(await seen('M123')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('are seen by every daemon, and end for all with what the seller accepts', async () => {
+  test('are seen by every daemon, and end for all when the seller accepts', async () => {
     const { sql } = store;
     await priced(...many);
     await answer(many.map((sku) => found(sku, times(0.45))));
@@ -334,7 +337,7 @@ describe('moves in masses', () => {
     expect(await seen('M000')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('that cannot be noted fail no answer', async () => {
+  test('that cannot be stored fail no answer', async () => {
     const { sql } = store;
     const moves = daemon();
     await priced(...many);

@@ -4,7 +4,7 @@ import { createPostgresQueues } from '../../src/queues/postgres-queues.ts';
 import { connect, connectAlone } from '../../src/store/connection/db.ts';
 import { createDatabase } from '../support/db.ts';
 
-/** Who the three ways to Postgres log in as: the pool, a connection of its own, and the queues. */
+/** Returns whom the three ways to Postgres log in as: the pool, a connection of its own, and the queues. */
 async function loginsBy(url: string): Promise<string[]> {
   const QUERY = 'select session_user::text as login';
   const sql = connect(url, { max: 1 });
@@ -26,12 +26,12 @@ async function loginsBy(url: string): Promise<string[]> {
   }
 }
 
-test('where DATABASE_URL names no user, all connections of a daemon log in as the same one', async () => {
+test('if DATABASE_URL names no user, all connections of a daemon log in as the same one', async () => {
   const database = await createDatabase();
   const admin = connect(database.url, { max: 1 });
   const login = `login-${randomBytes(6).toString('hex')}`;
   await admin.unsafe(`create role "${login}" login password 'its-own'`);
-  // The one driver knows this variable and the system's user, the other goes by USER.
+  // One driver knows this variable and the system's user; the other uses USER.
   vi.stubEnv('PGUSERNAME', login);
   try {
     const url = Object.assign(new URL(database.url), { username: '', password: 'its-own' }).href;

@@ -10,8 +10,8 @@ import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 
 /*
- * What a process reads from its floors on is what it would read from the beginning of the ledger, except for what
- * others have put behind them: that is found with the next change of the catalog, or with the next full pass.
+ * What a process reads from its floors on equals what it would read from the beginning of the ledger, except for
+ * rows that others have put behind them: the next change of the catalog or the next full pass finds those.
  */
 
 const store = useStore();
@@ -24,8 +24,8 @@ const OPTIONS = {
 const MINUTE = 60_000;
 
 /**
- * A process's floors, on a clock that stands still, and with so much to pass over that it passes everything once a
- * minute.
+ * Returns a process's floors, on a clock that stands still, and with so much to pass over that it makes a full
+ * pass once a minute.
  */
 function process() {
   let now = 0;
@@ -38,8 +38,8 @@ function process() {
 const read = (floors?: DueFloors) => readCallInputs(store.sql, OPTIONS, floors);
 
 /**
- * Without what differs from one moment to the next. Which of two SKUs that are due at the same moment comes first is
- * for nobody to say.
+ * Returns inputs without what differs from one moment to the next. The order of two SKUs due at the same time is
+ * undefined.
  */
 async function seen({ due, suspects, candidates, nextDueMs }: Awaited<ReturnType<typeof read>>) {
   const rows = await store.sql<{ sku: string; due: string }[]>`
@@ -53,7 +53,7 @@ async function seen({ due, suspects, candidates, nextDueMs }: Awaited<ReturnType
   };
 }
 
-/** The second reading comes a moment after the first, on a busy machine a second after. */
+/** The second reading comes a moment after the first, or a second on a busy machine. */
 function expectSame(one: Awaited<ReturnType<typeof seen>>, other: typeof one): void {
   expect({ ...one, next: one.next === null }).toEqual({ ...other, next: other.next === null });
   expect(Math.abs((one.next ?? 0) - (other.next ?? 0))).toBeLessThan(60_000);
@@ -92,12 +92,13 @@ const anyStep = oneof(
 );
 type Step = Parameters<Parameters<typeof anyStep.map>[0]>[0];
 
-/** Found on PostgreSQL 14: the wait of one that was due since ever was over, and from -infinity nothing is subtracted. */
+/**
+ * A regression on PostgreSQL 14: the wait of a row due since -infinity was over, and nothing can be subtracted
+ * from -infinity.
+ */
 const DUE_SINCE_EVER: [Row[], Step[]] = [[{ lane: 1, live: true, due: '-infinity', held: -30 }], []];
 
-/**
- * Found: two live SKUs that are due at the same moment, one of them after a wait, came in another order than before.
- */
+/** A regression: two live SKUs due at the same time, one of them after a wait, came in another order than before. */
 const TWO_DUE_AT_ONCE: [Row[], Step[]] = [
   [
     { lane: 3, live: false, due: '-infinity', held: -30 },
@@ -115,7 +116,7 @@ const TWO_DUE_AT_ONCE: [Row[], Step[]] = [
 ];
 
 describe('a process that reads the ledger from its floors', () => {
-  test('drawn: reads what it would from the beginning, and what others have put behind them within a minute', async () => {
+  test('(random histories) reads what it would from the beginning, and within a minute what others put behind', async () => {
     await assert(
       asyncProperty(
         array(anyRow, { maxLength: 12 }),
@@ -140,7 +141,7 @@ describe('a process that reads the ledger from its floors', () => {
               const { due } = await read(floors);
               const quotas = due.map((one) => ({ ...one, earlySeconds: one.lane === 'sweep' ? 600 : 0 }));
               const claim = await claimDue(sql, { quotas }, MINUTE, null, floors.floors);
-              // All that was counted is claimed; but that what may be due early is for its quota alone to say.
+              // All that was counted is claimed, except that only its own quota may take what is due early.
               expect(claim?.skus.length ?? 0).toBe(due.reduce((sum, { count }) => sum + count, 0));
               if (step === 'give-back' && claim !== null) {
                 await returnClaim(
@@ -160,7 +161,7 @@ describe('a process that reads the ledger from its floors', () => {
             } else if (typeof step === 'object') {
               await put(step.behind);
               isBehind = true;
-              // A wait that was over before it began is no work of a delta.
+              // A wait that was over before it began does not come from a delta.
               isHeldBehind ||= step.behind.held !== null && step.behind.held < 0;
             }
             const from = await seen(await read(floors));
@@ -172,7 +173,7 @@ describe('a process that reads the ledger from its floors', () => {
     );
   }, 120_000);
 
-  test('comes to what somebody has made due since ever, and so do all who count it', async () => {
+  test('finds SKUs due since -infinity, and so does everything else that counts them', async () => {
     const { sql } = store;
     expect((await readIdle(sql)).dueSeconds).toBeNull();
     expect(await countCatalog(sql)).toMatchObject({ due: [], oldestDeferredAgeSeconds: 0 });
@@ -190,7 +191,7 @@ describe('a process that reads the ledger from its floors', () => {
       expect(age).toSatisfy(Number.isFinite);
   });
 
-  test('does not pass what is before them', async () => {
+  test('skips rows before its floors until the next full pass', async () => {
     const { floors, passMinute } = process();
     const row = { lane: 6, live: false, due: -300, held: null };
     await put(row);
@@ -213,7 +214,7 @@ describe('a process that reads the ledger from its floors', () => {
     expect((await read(floors)).due).toMatchObject([{ count: 2 }]);
   });
 
-  test('passes everything after a change of the catalog, and after it has given something back', async () => {
+  test('makes a full pass after a change of the catalog, and after it has given something back', async () => {
     const { floors } = process();
     const row = { lane: 1, live: false, due: -300, held: null };
     const count = async () => (await read(floors)).due[0]?.count ?? 0;
@@ -229,7 +230,7 @@ describe('a process that reads the ledger from its floors', () => {
     expect(await count()).toBe(3);
   });
 
-  test('passes everything after a reading that may not have seen what was given back meanwhile', () => {
+  test('makes a full pass after a reading that may have missed what was given back meanwhile', () => {
     const { floors } = process();
     const reading = {
       now: 1e12,
@@ -248,7 +249,7 @@ describe('a process that reads the ledger from its floors', () => {
   });
 });
 
-test('floors of a clock that was ahead end with it', () => {
+test('floors from a clock that was ahead are dropped once the clock is right', () => {
   const { floors } = process();
   const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6, pages: [] };
   floors.note(floors.next(), { ...reading, now: reading.now + 60 * MINUTE });
@@ -257,13 +258,13 @@ test('floors of a clock that was ahead end with it', () => {
   expect(floors.next().of('urgent', false)).toBeNull();
 });
 
-test('a ledger that is vacuumed is always passed from its beginning, any other at least once a minute', () => {
+test('a vacuumed ledger is always read from its beginning, and any other at least once a minute', () => {
   expect(fullPassEveryMs(1000)).toBe(0);
   expect(fullPassEveryMs(20_000)).toBe(2000);
   expect(fullPassEveryMs(5_000_000)).toBe(MINUTE);
 });
 
-test('each class has a floor of its own', async () => {
+test('each class has a separate floor', async () => {
   const { floors } = process();
   for (const [i] of DUE_LANES.entries())
     await put({ lane: i + 1, live: i % 2 === 0, due: -1000 * (i + 1), held: null });

@@ -77,7 +77,10 @@ const anyStep = oneof(
 );
 type Step = typeof anyStep extends { generate(...args: never[]): { value: infer S } } ? S : never;
 
-/** A report during a request, and one answer to each: the second has nothing new, so it is asked once more. */
+/**
+ * A report during a request, and one answer to each: the second contains nothing new, so the SKU is requested
+ * again.
+ */
 const REPORTED_TWICE: readonly Step[] = [
   { do: 'mark', skus: ['C'], reason: 'changed', live: null },
   { do: 'claim', lanes: ['urgent', 'live', 'sweep'], count: 1, earlyHours: 0 },
@@ -87,7 +90,7 @@ const REPORTED_TWICE: readonly Step[] = [
   { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
 ];
 
-/** The first record after a report of a SKU that was not found is asked about once more. */
+/** A SKU that was not found is requested again after its first record that follows a report. */
 const FOUND_AGAIN: readonly Step[] = [
   { do: 'mark', skus: ['D'], reason: 'changed', live: null },
   { do: 'claim', lanes: ['urgent'], count: 1, earlyHours: 0 },
@@ -97,7 +100,7 @@ const FOUND_AGAIN: readonly Step[] = [
   { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
 ];
 
-/** Runs steps on the ledger and on the model; the answers of claims are chosen from the newest, late ones included. */
+/** Runs steps on the ledger and on the model; the answers are to one of the newest claims, late ones included. */
 async function run(steps: readonly Step[]): Promise<void> {
   const { sql } = store;
   await empty(sql);

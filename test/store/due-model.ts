@@ -17,9 +17,9 @@ const LANE_OF: Readonly<Record<string, number>> = {
   again: 5,
   sweep: 6,
 };
-/** LONGEST_CACHED_SECONDS, as `rounded` has it. */
+/** LONGEST_CACHED_SECONDS, after `rounded`. */
 const AGAIN_HOURS = 0.3;
-/** APART_MINUTES likewise. */
+/** APART_MINUTES, after `rounded`. */
 const APART_HOURS = 0.1;
 
 /** A row of the ledger as it should be. Times are hours on the model's own clock. */
@@ -28,7 +28,8 @@ interface Row {
   reason: string;
   live: boolean;
   /**
-   * How often deferrals have made it count as live, and for how many answers it still does, where it is not listed so.
+   * For a SKU that is not listed as live: how often deferrals have made it count as live, and for how many more
+   * answers it does.
    */
   liveMarks: number;
   liveLeft: number;
@@ -42,18 +43,18 @@ interface Row {
   failures: number;
   /** A change that no answer to a later request has settled yet: the promise that must survive everything. */
   unsettled: boolean;
-  /** No refresh before this, since the partner deferred it. */
+  /** The partner deferred it, so no refresh comes before this time. */
   notBefore: number;
-  /** When its second look is, after an answer to a report that had nothing new. */
+  /** When it is requested again, after an answer to a report that contained nothing new. */
   againAt: number | null;
-  /** Since when the loss of its price is doubted. */
+  /** When the doubt about the loss of its price began. */
   doubtedAt: number | null;
 }
 
-/** What the due ledger promises, without SQL: rows in a map, a clock that only the test moves. */
+/** What the due ledger promises, without SQL: rows in a map, and a clock that only the test moves. */
 export class LedgerModel {
   readonly rows = new Map<string, Row>();
-  /** Null: nobody lists it. */
+  /** Null: no list contains it. */
   readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>;
   readonly #notFound = new Set<string>();
   readonly #priced = new Set<string>();
@@ -97,7 +98,7 @@ export class LedgerModel {
     }
   }
 
-  /** Takes over what was claimed in truth, if a worker may have just that. */
+  /** Takes over the real claim, after checking that a worker may have exactly those SKUs. */
   claimed(quotas: readonly Quota[], claim: Claim | null): void {
     const taken = new Set(claim?.skus.map(({ sku }) => sku));
     strictEqual(taken.size, claim?.skus.length ?? 0, 'a SKU claimed twice in one claim');
@@ -152,7 +153,7 @@ export class LedgerModel {
         if (row.deferrals > 0) row.lane = LANE_OF['error'] ?? 0;
         Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
         row.heldUntil = row.notBefore = this.now + result.waitMs / HOUR;
-        // A spare slot may have asked for it before its time.
+        // A spare slot may have requested it before its time.
         row.dueAt = Math.min(row.dueAt, row.heldUntil);
       } else if (result.kind === 'error') {
         this.#erred(result, row, row.generation !== asked.generation);
@@ -163,7 +164,7 @@ export class LedgerModel {
     strictEqual(accepted, ours.size, 'accepted');
   }
 
-  /** Nothing is said of a SKU in `errors`; of one that cannot be read, something else than is known. */
+  /** A SKU in `errors` says nothing about its price; an unreadable one says that it differs from what is known. */
   #erred(result: Extract<SkuResult, { kind: 'error' }>, row: Row, isMarkedMeanwhile: boolean): void {
     if (result.because === 'unreadable') {
       row.dueAt = Math.min(row.dueAt, this.now);
@@ -183,7 +184,7 @@ export class LedgerModel {
     strictEqual(count, over.length, 'released');
   }
 
-  /** The whole table against the model, and the promises that need no model. */
+  /** Compares the whole table with the model, and checks the promises that need no model. */
   compare(table: ReadonlyMap<string, DueRow>): void {
     const wanted = new Map([...this.rows].map(([sku, row]) => [sku, rounded({ sku, ...this.#seen(row) })]));
     const actual = new Map([...table].map(([sku, row]) => [sku, rounded(row)]));
@@ -224,8 +225,8 @@ export class LedgerModel {
   }
 
   /**
-   * All answers here have the same price, so a report of a SKU that has it is answered with nothing new; and the first
-   * record of one that was not found may be a cache's.
+   * All answers here have the same price, so a report of a priced SKU is answered with nothing new; and the first
+   * record of a SKU that was not found may come from a cache.
    */
   #secondLook({ sku, kind }: SkuResult, { reason, againAt }: Row, wasKnown: boolean): number | null {
     if (kind !== 'record' || this.priceSource.get(sku) !== 'snapshot' || !wasKnown) return null;
@@ -233,7 +234,7 @@ export class LedgerModel {
     return againAt !== null && againAt > this.now ? againAt : null;
   }
 
-  /** A price that is gone, which no report tells of, is gone when a second answer says so, later by minutes. */
+  /** An unreported loss of a price counts once a second answer, minutes later, confirms it. */
   #doubted({ sku, kind }: SkuResult, { live, reason, doubtedAt }: Row): number | null {
     if (kind === 'record') return null;
     const isUntold = this.priceSource.get(sku) === 'snapshot' && !live && reason !== 'changed';
@@ -271,7 +272,7 @@ export class LedgerModel {
 
 type Seen = Omit<DueRow, 'sku'>;
 
-/** Why a row is due once it is marked: that it was reported stays said until an answer to a later request. */
+/** Returns why a row is due once it is marked: a report is remembered until an answer to a later request. */
 function reasonOf({ lane, reason, claim, answered }: Row, owed: boolean, marked: string): string {
   const atOnce = LANE_OF['changed'];
   if (marked === 'changed') return marked;
@@ -281,7 +282,7 @@ function reasonOf({ lane, reason, claim, answered }: Row, owed: boolean, marked:
   return owed && (reason === 'changed' || lane <= markedLane) ? reason : marked;
 }
 
-/** Hours to three minutes: the test itself takes less. */
+/** Rounds hours to three minutes; the test itself takes less. */
 function rounded(row: DueRow): Seen {
   const { lane, reason, live, generation, claim, deferrals, failures, dueIn, heldFor } = row;
   const hours = (h: number) => Math.round(h * 20) / 20 + 0;

@@ -23,7 +23,7 @@ const store = useStore();
 const names = (n: number) => Array.from({ length: n }, (_, i) => `S${String(i).padStart(4, '0')}`);
 
 describe('a SKU that failed and was deferred after that', () => {
-  test('is not asked before its wait is over, whatever is reported of it meanwhile', async () => {
+  test('is not requested before its wait is over, whatever is reported about it meanwhile', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A']);
@@ -39,7 +39,7 @@ describe('a SKU that failed and was deferred after that', () => {
   });
 });
 
-test('a SKU with which a call of its own failed is not woken by a mark; one that was in errors is', async () => {
+test('a SKU whose own call failed is not woken by a mark; one that was in errors is', async () => {
   const { sql } = store;
   await knownSkus(sql, ['alone', 'reported']);
   await mark(sql, ['alone', 'reported']);
@@ -55,7 +55,7 @@ test('a SKU with which a call of its own failed is not woken by a mark; one that
   expect(rows.get('reported')?.heldFor).toBeNull();
 });
 
-test('a report that comes while a SKU is asked for ends the wait after an error as one that comes later does', async () => {
+test('a report during a request ends the wait after an error just as a later one does', async () => {
   const { sql } = store;
   const waits = { kind: 'error', waitMs: 6 * HOUR } as const;
   const results = [
@@ -84,13 +84,13 @@ test('a report that comes while a SKU is asked for ends the wait after an error 
 });
 
 describe('claims', () => {
-  test('of workers that race never share a SKU, and together they get every SKU', async () => {
+  test('of racing workers never share a SKU, and together they get every SKU', async () => {
     const { sql } = store;
     const skus = names(400);
     await mark(sql, skus);
     const held: string[] = [];
     const worker = async () => {
-      // A racing worker may find what is left locked by others: it is done when nothing is unheld any more.
+      // A racing worker may find that others have locked the rest; it is done once no SKU is free.
       for (;;) {
         const claim = await claimDue(sql, { quotas: allDue(7) }, LEASE_MS);
         if (claim === null && (await callInputs(sql)).due.length === 0) return;
@@ -101,21 +101,17 @@ describe('claims', () => {
     expect(held.toSorted()).toEqual(skus);
   });
 
-  test(
-    'pass by what another transaction has locked, instead of waiting for it',
-    { timeout: 5000 },
-    async () => {
-      const { sql } = store;
-      await mark(sql, ['A', 'B']);
-      const claim = await sql.begin(async (tx) => {
-        await tx`select from catalog_internal.due where sku = 'A' for update`;
-        return await claimAll(sql);
-      });
-      expect(claim.skus).toMatchObject([{ sku: 'B' }]);
-    },
-  );
+  test('skip what another transaction has locked, instead of waiting for it', { timeout: 5000 }, async () => {
+    const { sql } = store;
+    await mark(sql, ['A', 'B']);
+    const claim = await sql.begin(async (tx) => {
+      await tx`select from catalog_internal.due where sku = 'A' for update`;
+      return await claimAll(sql);
+    });
+    expect(claim.skus).toMatchObject([{ sku: 'B' }]);
+  });
 
-  test('take the oldest of each class, up to its quota, and of no other class', async () => {
+  test('take the oldest of each class, up to its quota, and none of another class', async () => {
     const { sql } = store;
     await mark(sql, ['old'], 'sweep');
     await passHours(sql, 2);
@@ -132,7 +128,7 @@ describe('claims', () => {
     expect(claim?.skus.map(({ sku }) => sku).toSorted()).toEqual(['mid', 'old']);
   });
 
-  describe('of what is urgent', () => {
+  describe('in the urgent lane', () => {
     const urgent = (count: number) => [{ lane: 'urgent', live: false, count, earlySeconds: 0 }] as const;
     const take = async (count: number) =>
       ((await claimDue(store.sql, { quotas: urgent(count) }, LEASE_MS))?.skus ?? []).map(({ sku }) => sku);
@@ -143,7 +139,7 @@ describe('claims', () => {
         select key, value::real from jsonb_each_text(${store.sql.json(weights)})`;
     };
 
-    test('take the heaviest watched SKUs first, however long the others have waited, and equal ones by age', async () => {
+    test('take the heaviest watched SKUs first, however long others have waited, and equal ones by age', async () => {
       const { sql } = store;
       await watch({ light: 0.5, heavy: 50, heavier: 60 });
       await mark(sql, ['old', 'light']);
@@ -160,7 +156,7 @@ describe('claims', () => {
       expect(taken.flat()).toEqual(['heavier', 'heavy', 'old', 'young', 'light']);
     });
 
-    test('know the weight of the newest mark, and leave the other lanes in order of age', async () => {
+    test('use the weight at the newest mark, and keep the other lanes in order of age', async () => {
       const { sql } = store;
       await watch({ A: 5, B: 9 });
       await mark(sql, ['A', 'B']);
@@ -176,7 +172,7 @@ describe('claims', () => {
     });
 
     test('cost the same however much is due: each lane is read from its own index', async () => {
-      // One connection: each plans by itself.
+      // One connection, because each plans on its own.
       const sql = connect(store.url, { max: 1 });
       await sql`
         insert into catalog_internal.due (sku, lane, reason, live, due_at)
@@ -188,7 +184,7 @@ describe('claims', () => {
         await sql.begin(async (tx) => {
           const claimed = await claimDue(tx as unknown as Sql, { quotas: allDue(10) }, LEASE_MS);
           expect(claimed?.skus.length).toBeGreaterThan(10);
-          // Of this transaction alone: other sessions tell what they have read seconds after it.
+          // Counts of this transaction only: other sessions publish what they have read seconds later.
           const [row] = await tx<[{ seq: number; rows: number }]>`
             select seq_scan::int as seq, (seq_tup_read + idx_tup_fetch)::int as rows
             from pg_stat_xact_user_tables where relid = 'catalog_internal.due'::regclass`;
@@ -199,7 +195,7 @@ describe('claims', () => {
     });
   });
 
-  test('take a SKU before its time only where the quota says so', async () => {
+  test('take a SKU before its time only if the quota says so', async () => {
     const { sql } = store;
     await mark(sql, ['A'], 'sweep');
     await passHours(sql, -3);
@@ -210,7 +206,7 @@ describe('claims', () => {
     ).toHaveLength(1);
   });
 
-  test('given back leave everything as it was', async () => {
+  test('that are given back leave everything as it was', async () => {
     const { sql } = store;
     await mark(sql, ['A', 'B']);
     const before = await ledger(sql);
@@ -221,7 +217,7 @@ describe('claims', () => {
     for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
   });
 
-  test('whose lease ran out are given to the next worker, and giving them back late takes nothing from it', async () => {
+  test('whose lease ran out go to the next worker, and giving them back late takes nothing from it', async () => {
     const { sql } = store;
     await mark(sql, ['A']);
     const late = await claimAll(sql);
@@ -232,7 +228,7 @@ describe('claims', () => {
     expect((await ledger(sql)).get('A')?.claim).toBe(next.number);
   });
 
-  test('are not woken before their lease ends', async () => {
+  test('are not released before their lease ends', async () => {
     const { sql } = store;
     await mark(sql, ['A']);
     await claimAll(sql);
@@ -242,7 +238,7 @@ describe('claims', () => {
 });
 
 describe('a mark', () => {
-  test('keeps the position and the better lane of a SKU that is due already', async () => {
+  test('keeps the position and the better lane of a SKU that is already due', async () => {
     const { sql } = store;
     await mark(sql, ['A'], 'changed');
     await passHours(sql, 5);
@@ -280,7 +276,7 @@ describe('a mark', () => {
 });
 
 describe('a deferred SKU', () => {
-  test('keeps its position by age, its lane, and counts as live from then on', async () => {
+  test('keeps its position by age and its lane, and counts as live from then on', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D']);
     await mark(sql, ['D'], 'new');
@@ -294,7 +290,7 @@ describe('a deferred SKU', () => {
     expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'D', deferrals: 1, failures: 0, live: true }]);
   });
 
-  test('is in the reason "deferred" of nothing else once it is answered', async () => {
+  test('no longer counts as deferred once it is answered', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D']);
     await mark(sql, ['D']);
@@ -310,9 +306,9 @@ describe('a limit', () => {
   test.each([
     ['released', (sql: Sql) => endWaits(sql, 2)],
     ['moved into the metadata lane', (sql: Sql) => promoteMetadata(sql, 3 * 3600, 2)],
-  ])('of rows to be %s holds, whatever the planner believes of the ledger', async (_, change) => {
+  ])('on rows to be %s holds, whatever the planner believes about the ledger', async (_, change) => {
     const { sql } = store;
-    // As after a start: what was counted while the ledger was empty has the planner expect one row of it.
+    // As after a start: from statistics of the empty ledger, the planner expects one row.
     await sql`truncate catalog_internal.due`;
     await mark(sql, ['X'], 'sweep');
     await sql`delete from catalog_internal.due`;
@@ -324,7 +320,7 @@ describe('a limit', () => {
   });
 });
 
-describe('looking ahead', () => {
+describe('promoting overdue sweeps', () => {
   test('moves sweeps that waited too long into the metadata lane, oldest first, and leaves all others', async () => {
     const { sql } = store;
     await mark(sql, ['C'], 'changed');

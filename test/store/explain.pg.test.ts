@@ -12,7 +12,10 @@ async function explained(sku: string): Promise<Explained> {
   return row.it;
 }
 
-/** Whether both say the same of a SKU. They have moments of their own: numbers may differ by what a query takes. */
+/**
+ * Whether the two differ about a SKU. They are evaluated at different moments, so numbers may differ by a query's
+ * duration.
+ */
 async function differs(sku: string): Promise<boolean> {
   const [{ differing }] = await store.sql<[{ differing: boolean }]>`
     select e->>'state' <> t.state
@@ -30,20 +33,23 @@ async function differs(sku: string): Promise<boolean> {
   return differing;
 }
 
-test.each(some([0.61, 0.62], 1))('is what the views say, for every SKU (seed %d)', async (seed) => {
-  const { sql } = store;
-  await someCatalog(sql, 500, seed);
-  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
-  const skus = await sql<{ sku: string; priced: boolean }[]>`
+test.each(some([0.61, 0.62], 1))(
+  'catalog.explain agrees with the views for every SKU (seed %d)',
+  async (seed) => {
+    const { sql } = store;
+    await someCatalog(sql, 500, seed);
+    await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+    const skus = await sql<{ sku: string; priced: boolean }[]>`
     select sku, p_right is not null as priced from catalog.sku_trust`;
-  const differing: string[] = [];
-  // Between the two moments one SKU may fall due, or get stale: it does so once.
-  for (const { sku } of skus) if ((await differs(sku)) && (await differs(sku))) differing.push(sku);
-  expect([differing, skus.length]).toEqual([[], 500]);
-  expect(skus.filter(({ priced }) => priced).length).toBeGreaterThan(100);
-});
+    const differing: string[] = [];
+    // Between the two moments a SKU may fall due or become stale, but only once.
+    for (const { sku } of skus) if ((await differs(sku)) && (await differs(sku))) differing.push(sku);
+    expect([differing, skus.length]).toEqual([[], 500]);
+    expect(skus.filter(({ priced }) => priced).length).toBeGreaterThan(100);
+  },
+);
 
-test('tells which answer, why it was asked for, and what the one before said', async () => {
+test('explain contains the answer, why it was requested, and what the one before contained', async () => {
   const { sql } = store;
   await standing(store, line('A'));
   await answerAsked(sql, found('A', { 7: 100, 8: 200 }));
@@ -60,7 +66,7 @@ test('tells which answer, why it was asked for, and what the one before said', a
   expect(belief).toMatchObject({ cohort: 'snapshot', minutes_between_changes: null, own_rate: false });
 });
 
-test('has no price before of a size that meant something else then', async () => {
+test('explain has no former price of a size that meant something else then', async () => {
   const { sql } = store;
   await standing(store, line('A'));
   const answered = async (price: number, size_map_size_type: string) => {
@@ -75,7 +81,7 @@ test('has no price before of a size that meant something else then', async () =>
   expect(await answered(470_000, 'UK')).toBeNull();
 });
 
-test('tells what is believed of a live SKU, from its own refreshes and before any', async () => {
+test('explain contains the belief about a live SKU, from its own refreshes and before any', async () => {
   const { sql } = store;
   await standing(store, line('L', { priceSource: 'live' }), line('M', { priceSource: 'live' }));
   await sql`insert into catalog_internal.live_rates values ('L', 2, 600, 80, 20)`;
@@ -92,7 +98,7 @@ test('tells what is believed of a live SKU, from its own refreshes and before an
   });
 });
 
-test('tells who has hinted at it, and how often they are right', async () => {
+test('explain contains who has hinted at the SKU, and how often they are right', async () => {
   const { sql } = store;
   await standing(store, line('L', { priceSource: 'live' }));
   expect((await explained('L')).belief.hinted_by).toBeNull();
@@ -106,7 +112,7 @@ test('tells who has hinted at it, and how often they are right', async () => {
   ]);
 });
 
-test('tells what keeps the next refresh waiting, and what was removed', async () => {
+test('explain contains what the next refresh waits for, and a removal', async () => {
   const { sql } = store;
   await standing(store, line('A'), line('B'));
   await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
@@ -124,6 +130,6 @@ test('tells what keeps the next refresh waiting, and what was removed', async ()
   expect(removed.report.removed_at).not.toBeNull();
 });
 
-test('is null for a SKU that nobody knows', async () => {
+test('explain returns null for an unknown SKU', async () => {
   expect(await explained('never seen')).toBeNull();
 });

@@ -40,7 +40,7 @@ const names = (claim: Claim | null) => (claim?.skus ?? []).map(({ sku }) => sku)
 const claimSuspects = (largestCall: number, count: number, live = false) =>
   claimDue(store.sql, { suspects: [{ largestCall, live, count }] }, LEASE_MS);
 
-/** SKUs by the largest call that they may be in. */
+/** Returns for each SKU the size of the largest call that it may be in. */
 async function largest(): Promise<Record<string, number | null>> {
   const rows = await store.sql<{ sku: string; most: number | null }[]>`
     select sku, largest_call as most from catalog_internal.due order by sku`;
@@ -58,7 +58,7 @@ describe('the SKUs of a failed call', () => {
     ['new', 'new'],
     ['sweep', 'sweep'],
   ])(
-    'are due as before, in calls of their own: no other claim has them, and theirs has no others (%s)',
+    'stay due, in separate calls: no other claim takes them, and theirs takes no others (%s)',
     async (_, reason) => {
       await knownSkus(store.sql, ['A', 'B', 'C', 'D']);
       await mark(store.sql, ['A', 'B', 'C', 'D'], reason);
@@ -77,7 +77,7 @@ describe('the SKUs of a failed call', () => {
     },
   );
 
-  test('share calls like any other once one with them was answered, in whatever way', async () => {
+  test('join calls like any other once a call with them was answered, in whatever way', async () => {
     await due('answered', 'deferred', 'error', 'left');
     await fail(await claimAll(store.sql));
     const claim = await claimSuspects(2, 9);
@@ -91,7 +91,7 @@ describe('the SKUs of a failed call', () => {
     expect(await largest()).toEqual({ answered: null, deferred: null, error: null, left: 2 });
   });
 
-  test('are not touched by a failure whose claim is over, and never share larger calls than before', async () => {
+  test('are not touched by a failure whose claim is over, and never join larger calls than before', async () => {
     await due('A', 'B');
     const late = await claimAll(store.sql);
     await fail(late);
@@ -103,7 +103,7 @@ describe('the SKUs of a failed call', () => {
     expect(await largest()).toEqual({ A: 1, B: 1 });
   });
 
-  test('are halved again where one half of their call has worked, and not where more than one half is left', async () => {
+  test('are halved again once half of their call has worked, unless more than one half is left', async () => {
     await due('A', 'B', 'C', 'D', 'E', 'F');
     await fail(await claimAll(store.sql), { largestCall: 3 });
     await storeLesson(store.sql, NOTHING, { ...WORKED, cleared: 3 });
@@ -115,7 +115,7 @@ describe('the SKUs of a failed call', () => {
   });
 });
 
-describe('a SKU with which a call of its own failed', () => {
+describe('a SKU whose own call failed', () => {
   const setAside = async () => {
     await due('A');
     await applyAnswer(
@@ -137,7 +137,7 @@ describe('a SKU with which a call of its own failed', () => {
     expect(await isHeld()).toBe(true);
   });
 
-  test('is asked at once when somebody asks for it, still alone', async () => {
+  test('is due at once when somebody requests a refresh of it, still alone', async () => {
     await setAside();
     await refreshSkus(store.sql, ['A']);
     expect(await isHeld()).toBe(false);
@@ -148,7 +148,7 @@ describe('a SKU with which a call of its own failed', () => {
 describe('the size of calls', () => {
   const size = { ...ANY_SIZE, size: 30, failing: 60, proven: 30 };
 
-  test('is read with the plan and stored with the call, once for calls side by side', async () => {
+  test('is read with the plan and stored with the call, once for simultaneous calls', async () => {
     await due('A');
     const claim = await claimAll(store.sql);
     expect((await callInputs(store.sql)).callSize).toEqual({ step: 0, ...ANY_SIZE });
@@ -161,7 +161,7 @@ describe('the size of calls', () => {
     expect((await callInputs(store.sql)).callSize).toEqual({ ...size, step: 2, worked: 1 });
   });
 
-  test('a failed call is counted once for those side by side, and puts the next one off', async () => {
+  test('a failed call is counted once for simultaneous ones, and postpones the next one', async () => {
     await due('A');
     const claim = await claimAll(store.sql);
     await fail(claim, { pauseMs: HOUR });
@@ -172,7 +172,7 @@ describe('the size of calls', () => {
   });
 });
 
-test('of the calls that have failed in a row those are counted apart that were rejected, until one works', async () => {
+test('rejected calls among the failures in a row are counted separately, until one works', async () => {
   await due('A', 'B', 'C');
   const counted: unknown[] = [];
   for (const [failures, isRejection] of [false, true, false].entries()) {

@@ -24,14 +24,14 @@ const after = async (sql: Sql, position: string) =>
     (error: { code: string }) => error.code,
   );
 
-test('a reader that is ahead of a promoted standby is refused by it, however long it is away; a restart is no promotion', async () => {
+test('a promoted standby refuses a reader ahead of it, however long it was away; a restart refuses none', async () => {
   const folder = await emptyFolder();
   const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
   const shared = await serving(primary, async (sql, url) => {
     await migrateDatabase(url);
     return await change(sql, 'a', 'b');
   });
-  // What a standby has that has not received the rest.
+  // What a standby contains that has not received the rest.
   await promisify(execFile)('cp', ['-a', primary, standby]);
   const beyond = await serving(primary, async (sql) => {
     await repairSequencesAtStart(sql);
@@ -48,7 +48,7 @@ test('a reader that is ahead of a promoted standby is refused by it, however lon
   });
 });
 
-test('so is one that is ahead of an image of the disk that was put back under the same server', async () => {
+test('a disk image restored under the same server refuses a reader ahead of it', async () => {
   const folder = await emptyFolder();
   const [disk, image] = [join(folder, 'disk'), join(folder, 'image')];
   const shared = await serving(disk, async (sql, url) => {
@@ -66,7 +66,7 @@ test('so is one that is ahead of an image of the disk that was put back under th
     expect(await after(sql, shared)).toEqual(['x', 'y', 'z', 'u']);
     return newest;
   });
-  // And no restart costs a reader anything, nor anybody a chunk of history that is left half empty.
+  // A restart costs no reader anything, and leaves no chunk of history half empty.
   await serving(disk, async (sql) => {
     expect(await after(sql, started)).toEqual([]);
     await change(sql, 'v');
@@ -76,7 +76,7 @@ test('so is one that is ahead of an image of the disk that was put back under th
   });
 });
 
-test('a standby that is only behind says so, and refuses a position beyond it once it is promoted', async () => {
+test('a standby that is behind says so, and once promoted refuses a position beyond its own', async () => {
   const folder = await emptyFolder();
   const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
   const shared = await serving(primary, async (sql, url) => {
@@ -84,7 +84,7 @@ test('a standby that is only behind says so, and refuses a position beyond it on
     return await change(sql, 'a', 'b');
   });
   await promisify(execFile)('cp', ['-a', primary, standby]);
-  // More than a sequence is ahead of itself on disk.
+  // More than a sequence's state on disk is ahead of it.
   const skus = Array.from({ length: 40 }, (_, n) => `c${n}`);
   const beyond = await serving(primary, (sql) => change(sql, ...skus));
   await writeFile(join(standby, 'pg/standby.signal'), '');

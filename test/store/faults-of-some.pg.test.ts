@@ -9,13 +9,13 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { empty, found, useStore } from './support.ts';
 
 /*
- * One source of the partner's has another unit for a few SKUs in a thousand. These wait for the seller's word, and all
- * others are as ever.
+ * One source of the partner uses another unit for a few SKUs in a thousand. These wait for the seller's decision,
+ * and all others go on as ever.
  */
 
 const store = useStore();
 const { answer: answerOne, passMinutes, seen, priced: pricedOne } = doubting(store);
-/** More than one bulk call may have. */
+/** More than one bulk call may contain. */
 const MOST = 900;
 
 const times = (factor: number) =>
@@ -27,7 +27,7 @@ const all = (skus: readonly string[], factor: number) => skus.map((sku) => found
 const pieces = <T>(of: readonly T[]) =>
   Array.from({ length: Math.ceil(of.length / MOST) }, (_, n) => of.slice(n * MOST, (n + 1) * MOST));
 
-/** What has become of moves in masses with several bulk answers. */
+/** Applies several bulk answers, and returns what became of the mass move. */
 async function answer(results: readonly SkuResult[], moves = daemon()): Promise<MassMoved | null> {
   let turned: MassMoved | null = null;
   for (const piece of pieces(results)) turned = (await answerOne(piece, moves)).massMoved ?? turned;
@@ -38,7 +38,7 @@ async function priced(...skus: readonly string[]): Promise<void> {
   for (const piece of pieces(skus)) await pricedOne(...piece);
 }
 
-/** How many SKUs named so have a price that may be acted on, and how many have none. */
+/** Returns how many SKUs with this letter have a price that may be acted on, and how many have none. */
 async function actionable(letter: string) {
   const [row] = await store.sql<[{ yes: number; no: number }]>`
     select (count(*) filter (where a))::int as yes, (count(*) filter (where not a))::int as no
@@ -46,14 +46,14 @@ async function actionable(letter: string) {
   return row;
 }
 
-/** Whether a SKU is asked for at once, to see whether its price is one. */
+/** Whether a SKU is due now, to confirm its price. */
 async function isAsked(sku: string) {
   const [row] = await store.sql<[{ asked: boolean }]>`
     select reason = 'doubted' and due_at <= clock_timestamp() as asked from catalog_internal.due where sku = ${sku}`;
   return row.asked;
 }
 
-test('are not actionable after any number of answers, and what moves beside them is', async () => {
+test('faulty SKUs are never actionable, however many answers, while others that move are', async () => {
   const { sql } = store;
   const moves = daemon();
   const [bad, good] = [named('B', 23), named('G', 1985)];
@@ -69,7 +69,7 @@ test('are not actionable after any number of answers, and what moves beside them
     expect(await actionable('G')).toEqual({ yes: 1985, no: 0 });
   }
   expect(await readDoubts(sql)).toMatchObject({ implausible: 23, massMoved: 0 });
-  // First prices are prices.
+  // First prices are not doubted.
   await priced('N0000');
   await answer(all(['N0000'], 1), moves);
   expect(await actionable('N')).toEqual({ yes: 1, no: 0 });
@@ -78,7 +78,7 @@ test('are not actionable after any number of answers, and what moves beside them
   expect(await actionable('B')).toEqual({ yes: 23, no: 0 });
 });
 
-test('those are found that two answers have confirmed before it was known, and those that come later, of any daemon', async () => {
+test('faulty SKUs are found even if confirmed before the fault was known, or answered later by any daemon', async () => {
   const bad = named('B', 20);
   await priced(...bad, ...named('G', 900));
   const moves = daemon();
@@ -99,7 +99,7 @@ test('those are found that two answers have confirmed before it was known, and t
   expect(await actionable('B')).toEqual({ yes: 20, no: 0 });
 });
 
-test('are found where each of two daemons has been answered half of them, or the one that was has ended', async () => {
+test('a fault is found if each of two daemons gets part of it, even if one has since stopped', async () => {
   const bad = named('B', 12);
   await priced(...bad, ...named('G', 900));
   expect(await answer(all(bad.slice(0, 4), 100), daemon())).toBeNull();
@@ -111,12 +111,12 @@ test('are found where each of two daemons has been answered half of them, or the
   await answer(all(bad, 100), daemon());
   expect(await actionable('B')).toEqual({ yes: 0, no: 12 });
   expect(await actionable('G')).toEqual({ yes: 900, no: 0 });
-  // What has shown it shows nothing of what follows.
+  // What revealed this fault is no evidence of the next one.
   await acceptDoubted(store.sql, null);
   expect(await store.sql`select from catalog_internal.odd_moves`).toHaveLength(0);
 });
 
-test('are not found by what began more than an hour ago, nor by one SKU that begins with each answer', async () => {
+test('a fault is not found by evidence older than an hour, nor by one SKU that repeats itself', async () => {
   const { sql } = store;
   const bad = named('B', 12);
   await priced(...bad, ...named('G', 1300));
@@ -130,7 +130,7 @@ test('are not found by what began more than an hour ago, nor by one SKU that beg
   expect(await sql`select distinct sku from catalog_internal.odd_moves`).toHaveLength(6);
 });
 
-test('and where many more have it, or vanish, each move is doubted, until the fault is over', async () => {
+test('if many more SKUs are faulty or vanish, each move is doubted until the fault is over', async () => {
   let now = 0;
   const moves = daemon(() => now);
   const [bad, good] = [named('B', 10), named('G', 1200)];
@@ -154,7 +154,7 @@ test('and where many more have it, or vanish, each move is doubted, until the fa
   expect(asked).toEqual({ count: 400 });
 });
 
-test('and where all others are as usual again, though it lasts, these wait for nothing', async () => {
+test('if all others are normal again while the fault lasts, they no longer wait', async () => {
   let now = 0;
   const moves = daemon(() => now);
   const [bad, good] = [named('B', 8), named('G', 1780)];
@@ -167,7 +167,7 @@ test('and where all others are as usual again, though it lasts, these wait for n
   await passMinutes(6);
   await answer(all(['F0000'], 1), moves);
   expect(await actionable('F')).toEqual({ yes: 0, no: 1 });
-  // As its sweep: nobody waits for its second answer.
+  // As if only its sweep were planned: nobody waits for its second answer.
   await store.sql`
     update catalog_internal.due set claim = null, held_until = null, again_at = null, reason = 'sweep', due_at = now() + interval '20 hours'
     where sku = 'F0000'`;
@@ -188,7 +188,7 @@ test('and where all others are as usual again, though it lasts, these wait for n
   expect(await actionable('B')).toEqual({ yes: 8, no: 0 });
 });
 
-test('a second one, of fewer SKUs, is known, too, whichever goes on; and they do not take turns at each answer', async () => {
+test('a second, smaller fault is found too, whichever goes on, and the two do not alternate', async () => {
   let now = 0;
   const moves = daemon(() => now);
   const [bad, other, good] = [named('B', 19), named('C', 8), named('G', 2800)];
@@ -207,13 +207,13 @@ test('a second one, of fewer SKUs, is known, too, whichever goes on; and they do
   expect(await actionable('G')).toEqual({ yes: 2800, no: 0 });
 });
 
-test('the way back of SKUs that nobody had found is no other one', async () => {
+test('SKUs that return from an undetected fault do not look like another fault', async () => {
   let now = 0;
   const moves = daemon(() => now);
   const [bad, early, good] = [named('B', 8), named('E', 12), named('G', 1300)];
   await priced(...bad, ...early, ...good);
   await answer(all(good, 1.02), moves);
-  // Confirmed by a second answer each, and longer ago than moves are doubted for.
+  // Each confirmed by a second answer, and longer ago than moves are doubted for.
   for (let at = 0; at < early.length; at += 3) {
     const few = daemon();
     await answer(all(early.slice(at, at + 3), 100), few);
@@ -233,7 +233,7 @@ test('the way back of SKUs that nobody had found is no other one', async () => {
   expect(await actionable('B')).toEqual({ yes: 0, no: 8 });
 });
 
-test('does not end while the partner has no answer for its SKUs', async () => {
+test('a fault does not end while the partner has no answer for its SKUs', async () => {
   const moves = daemon();
   const [bad, good] = [named('B', 10), named('G', 1200)];
   await priced(...bad, 'L0000', ...good);
@@ -248,7 +248,7 @@ test('does not end while the partner has no answer for its SKUs', async () => {
   expect(await actionable('L')).toEqual({ yes: 0, no: 1 });
 });
 
-/** What happens next, with the SKUs that have the fault or with others. */
+/** What happens next, to the SKUs with the fault or to others. */
 const step = fc.record({
   kind: fc.constantFrom('faulty', 'faulty', 'others', 'restart', 'pass'),
   daemon: fc.constantFrom<0 | 1>(0, 1),
@@ -256,7 +256,7 @@ const step = fc.record({
   drift: fc.integer({ min: -3, max: 3 }),
 });
 
-test('no size of it, factor, order of answers, or restart makes one actionable, or another SKU wait', async () => {
+test('no size, factor, order of answers or restart makes a faulty SKU actionable, or another SKU wait', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({

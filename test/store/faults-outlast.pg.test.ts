@@ -6,8 +6,8 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { empty, found, useStore } from './support.ts';
 
 /*
- * The partner has some SKUs in another unit, or with one price for all sizes, and answers the others as ever: these
- * show nothing of the fault, however many they are and whoever asks for them.
+ * The partner has some SKUs in another unit, or with one price for all sizes, and answers the others as ever:
+ * these are no evidence about the fault, however many they are and whoever requests them.
  */
 
 const store = useStore();
@@ -24,7 +24,7 @@ const FAULTS = {
   'another unit': times(100),
   'one price for all sizes': { 40: 4000, 41: 4000, 42: 4000, 43: 4000 },
 };
-/** The same faults in other numbers. */
+/** The same faults with other numbers. */
 const OTHERS = {
   'another unit': { ...times(100), 42: 430 },
   'one price for all sizes': { 40: 4600, 41: 4600, 42: 4600, 43: 4600 },
@@ -39,7 +39,7 @@ async function dueForDoubt(): Promise<readonly string[]> {
   return rows.map(({ sku }) => sku);
 }
 
-/** Until they wait for their sweep, and for no second look at what was reported. */
+/** Answers until they wait for their sweep, and not for a second check of a report. */
 async function answeredTwice(faulty: Record<string, number>, moves = daemon()): Promise<void> {
   await answer(all(bad, faulty), moves);
   await passMinutes(6);
@@ -49,7 +49,7 @@ async function answeredTwice(faulty: Record<string, number>, moves = daemon()): 
 }
 
 describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
-  test('is not acted on after any number of usual answers of others', async () => {
+  test('is not acted on after any number of usual answers for others', async () => {
     const moves = daemon();
     await priced(...bad, ...good);
     expect((await answer(all(bad, faulty), moves)).massMoved).toMatchObject({ event: 'began' });
@@ -60,7 +60,7 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
     expect((await readDoubts(store.sql)).massMove).not.toBeNull();
   });
 
-  test('is not over for a daemon that is started anew, nor for another one, that sees other SKUs', async () => {
+  test('is not over for a restarted daemon, nor for another one that sees other SKUs', async () => {
     await priced(...bad, ...good);
     await answeredTwice(faulty);
     let now = 0;
@@ -68,7 +68,7 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
     expect((await answer(all(good, USUAL), another)).massMoved).toBeNull();
     now += 70 * 60_000;
     await passMinutes(70);
-    // Some are asked, whose last answers are too old to tell.
+    // Some SKUs are requested whose last answers are too old as evidence.
     expect((await answer(all(good, USUAL), another)).massMoved).toBeNull();
     const asked = await dueForDoubt();
     expect(asked).toHaveLength(20);
@@ -78,7 +78,7 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
     expect(await seen('B000')).toMatchObject({ actionable: false });
   });
 
-  test('is over once several of its SKUs are as before; who is not still waits for that, or for the seller', async () => {
+  test('is over once several of its SKUs are normal; the others wait for that, or for the seller', async () => {
     let now = 0;
     const moves = daemon(() => now);
     await priced(...bad, ...good);
@@ -87,7 +87,7 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
     await passMinutes(70);
     await answer(all(good, USUAL), moves);
     const asked = await dueForDoubt();
-    // As an answer leaves it that was being written when the fault became known.
+    // As left by an answer that was being written when the fault became known.
     await store.sql`update catalog_internal.due set oddity = 'jump' where sku = 'B029'`;
     const over = await answer(all(asked, USUAL), moves);
     expect(over.massMoved).toMatchObject({ event: 'ended' });
@@ -106,7 +106,7 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
     expect(await seen(other)).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('is over where none of its SKUs is left, whoever has seen them as before', async () => {
+  test('is over once none of its SKUs is left, whoever has seen them return', async () => {
     await priced(...bad, ...good);
     await answer(all(bad, faulty), daemon());
     await answer(all(bad, USUAL), daemon());
@@ -114,11 +114,11 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
   });
 });
 
-describe('another fault while one goes on', () => {
+describe('another fault while one lasts', () => {
   test.each([
     ['another unit', times(1 / 36)],
     ['one price for all sizes', { 40: 3000, 41: 3000, 42: 3000, 43: 3000 }],
-  ])('is known for one, too: %s', async (_, other) => {
+  ])('is detected as well: %s', async (_, other) => {
     let now = 0;
     const moves = daemon(() => now);
     await priced(...bad, ...good);
@@ -135,7 +135,7 @@ describe('another fault while one goes on', () => {
     expect(await seen('B000')).toMatchObject({ doubt: 'implausible', actionable: false });
   });
 
-  test('of the same SKUs is not what ends the first', async () => {
+  test('of the same SKUs does not end the first', async () => {
     const moves = daemon();
     await priced(...bad, ...good);
     await answer(all(bad, FAULTS['one price for all sizes']), moves);
@@ -149,7 +149,7 @@ describe('another fault while one goes on', () => {
   });
 });
 
-test('one price for all sizes stays a fault where some of them are sold', async () => {
+test('one price for all sizes stays a fault even if some sizes are sold', async () => {
   const moves = daemon();
   await priced(...bad, ...good);
   await answer(all(bad, FAULTS['one price for all sizes']), moves);
@@ -184,7 +184,7 @@ test.each([
   expect((await readDoubts(store.sql)).massMove).toBeNull();
 });
 
-test('nor do those keep it going that the partner has only errors for', async () => {
+test('a fault is over even if its SKUs only have errors', async () => {
   await priced(...bad, ...good);
   await answeredTwice(FAULTS['another unit']);
   await passMinutes(70);
@@ -216,7 +216,7 @@ const steps = fc.array(
 );
 
 test.each(['another unit', 'one price for all sizes'] as const)(
-  'no order of answers, daemons and restarts makes %s actionable, and it is over once the partner is right',
+  'no order of answers, daemons and restarts makes %s actionable, and it ends once the partner is right',
   async (fault) => {
     const faulty = FAULTS[fault];
     await fc.assert(

@@ -1,16 +1,19 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 import { type ChangeRow, MirrorCopy } from '../support/copy.ts';
 
-/* Followers that have nothing but the feed: one from a position on, and one that begins with a copy in pieces. */
+/* Followers that have only the feed: one from a position on, and one that starts with a copy in pieces. */
 
 export async function changesAfter(sql: Sql, position: string, most: number): Promise<ChangeRow[]> {
   return await sql<ChangeRow[]>`select * from catalog.changes(${position}, ${most})`;
 }
 
-/** A reader with a copy of its own; `until` it has passed that position, what it reads may be in the copy already. */
+/**
+ * A reader with a copy of its own. Until it has passed position `until`, its copy may already contain what it
+ * reads.
+ */
 export class Reader {
   readonly copy = new MirrorCopy();
-  /** What it was given that it should not have been. */
+  /** What it was given but should not have been. */
   readonly faults: string[] = [];
   position: string;
   until = '-1';
@@ -36,7 +39,7 @@ export class Reader {
   }
 }
 
-/** A copy that is made in pieces; what comes between them comes again. */
+/** A copy that is made in pieces; what happens between them is read again. */
 export class Copier {
   reader: Reader | null = null;
   isWhole = false;
@@ -55,7 +58,7 @@ export class Copier {
     const [first] = piece;
     this.reader ??= new Reader(this.#sql, first?.position ?? (await positionNow(this.#sql)));
     if (first === undefined) {
-      // Whoever went before his piece was read is in none, and his going is among the changes.
+      // A SKU that went before its piece was read is in no piece, and its removal is among the changes.
       this.reader.until = await positionNow(this.#sql);
       this.isWhole = true;
       return;

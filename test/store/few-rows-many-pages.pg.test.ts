@@ -4,9 +4,10 @@ import { forgetOldHints, storeHints, takeHints, withHints } from '../../src/stor
 import { knownSkus, mark, useStore } from './support.ts';
 
 /*
- * What Postgres believes of a table's size decides nothing: tables that were analyzed while they were empty, and those
- * of a few rows on many pages, as VACUUM or ANALYZE between a DELETE and an INSERT leaves them. Of the latter an index
- * seems to cost more than the whole table, for each of thousands of SKUs. Counted in rows, so that no clock decides.
+ * What Postgres believes about a table's size must not matter. Some tables were analyzed while they were empty;
+ * others have a few rows on many pages, as VACUUM or ANALYZE between a DELETE and an INSERT leaves them. For the
+ * latter an index seems to cost more than the whole table, for each of thousands of SKUs. The test counts rows, so
+ * that no clock decides.
  */
 
 const store = useStore();
@@ -92,7 +93,7 @@ async function readHints(tx: Tx): Promise<void> {
 interface Work {
   readonly prepare: () => Promise<unknown>;
   readonly work: (tx: Tx) => Promise<unknown>;
-  /** As the daemon begins the transaction of it. */
+  /** Begins the transaction as the daemon does for this work. */
   readonly begin?: typeof withHints;
 }
 
@@ -135,7 +136,7 @@ const WORKS: Readonly<Record<string, Work>> = {
     prepare: watched,
     work: async (tx) => {
       await tx`insert into catalog_internal.refresh_requests (sku) select sku from unnest(${SKUS}::text[]) sku`;
-      // In two statements, as the first sees no request of its own.
+      // In two statements, because the first does not see its own request.
       await tx`select catalog_internal.ask_refresh(${SKUS}::text[], true)`;
       await tx`select catalog_internal.take_refreshes(1000)`;
     },
@@ -151,7 +152,7 @@ const WORKS: Readonly<Record<string, Work>> = {
   },
 };
 
-/** By this session, of transactions before this one, too, as long as it has not reported them. */
+/** Returns the rows read by this session, including those of earlier transactions that it has not reported yet. */
 async function rowsRead(tx: Tx): Promise<number> {
   const [{ read }] = await tx<[{ read: number }]>`
     select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables`;
@@ -162,7 +163,7 @@ test.each(
   Object.keys(WORKS).flatMap((name) =>
     Object.entries(BELIEFS).map(([belief, sizes]) => [name, belief, sizes] as const),
   ),
-)('%s: each row is read a few times, where tables %s', async (name, _, sizes) => {
+)('%s: each row is read only a few times if tables %s', async (name, _, sizes) => {
   const { prepare, work, begin = transaction } = WORKS[name] as Work;
   await prepare();
   await believe(sizes);
@@ -171,6 +172,6 @@ test.each(
     await work(tx);
     return (await rowsRead(tx)) - before;
   });
-  // Each compared with each, one statement reads a million.
+  // If each is compared with each, one statement reads a million rows.
   expect(read).toBeLessThan(100 * SKUS.length);
 });

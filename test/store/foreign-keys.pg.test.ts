@@ -7,7 +7,7 @@ import { answerAsked, found, ledger, movesOf, pricesOf, stateOf, useStore } from
 
 const store = useStore();
 
-/** What a seller has put upon tables of the mirror, until the end of the test. */
+/** Makes a seller's object on tables of the mirror until the end of the test. */
 async function sellers(make: string, drop: string): Promise<AsyncDisposable> {
   await store.sql.unsafe(make);
   return { [Symbol.asyncDispose]: async () => void (await store.sql.unsafe(drop)) };
@@ -16,7 +16,7 @@ async function sellers(make: string, drop: string): Promise<AsyncDisposable> {
 const LISTING = `create table public.listing (sku text, size text, foreign key (sku, size) references catalog.prices`;
 const DROP_LISTING = 'drop table public.listing';
 
-/** Two priced SKUs that a delta from `s1` to `s2` removes, and one that it reports. */
+/** Prices two SKUs that a delta from `s1` to `s2` removes, and one that it reports. */
 async function priced(): Promise<void> {
   await standing(store, line('A'), line('B'), line('C'));
   await answerAsked(store.sql, found('A', { 8: 80, 9: 90 }), found('B', { 9: 90 }), found('C', { 9: 90 }));
@@ -31,7 +31,7 @@ const token = async () =>
 const quarantined = () =>
   store.sql`select source, reason, sku, sample from catalog_internal.quarantine order by id`;
 
-/** What becomes of it where nobody objects to the prices of B. */
+/** Expects the delta to be applied except where somebody objects, which is never to the prices of B. */
 async function expectAppliedAround(problem: string): Promise<void> {
   const { sql } = store;
   expect(await token()).toBe('s2');
@@ -47,7 +47,7 @@ async function expectAppliedAround(problem: string): Promise<void> {
 }
 
 test.each(['', ' deferrable initially deferred'])(
-  'a foreign key to a price%s does not keep a delta from removing other SKUs and reporting changes',
+  'a foreign key to a price%s does not stop a delta from removing other SKUs and reporting changes',
   async (when) => {
     const { sql } = store;
     await priced();
@@ -58,7 +58,7 @@ test.each(['', ' deferrable initially deferred'])(
     expect(await pricesOf(sql, 'A')).toEqual({ 8: null, 9: null });
     const gone = async () => (await movesOf(sql, 'A')).filter((move) => move.endsWith('null'));
     expect(await gone()).toEqual(['8: 80 → null', '9: 90 → null']);
-    // Without the key its next answer takes them.
+    // Without the foreign key, its next answer deletes them.
     await sql`delete from public.listing`;
     await answerAsked(sql, { sku: 'A', kind: 'not_found' });
     expect(await pricesOf(sql, 'A')).toEqual({});
@@ -66,7 +66,7 @@ test.each(['', ' deferrable initially deferred'])(
   },
 );
 
-test('a trigger that takes no change of a price leaves it as it is, and keeps a delta from nothing else', async () => {
+test('a trigger that rejects changes of a price keeps that price, but stops nothing else of a delta', async () => {
   await priced();
   await using _ = await sellers(
     `create function public.keep() returns trigger language plpgsql as $$ begin perform no_such_function(); end $$;
@@ -78,7 +78,7 @@ test('a trigger that takes no change of a price leaves it as it is, and keeps a 
   expect(await pricesOf(store.sql, 'A')).toEqual({ 8: 80, 9: 90 });
 });
 
-test('an open transaction of a seller with a foreign key to a price keeps a delta from nothing else', async () => {
+test("a seller's open transaction with a foreign key to a price stops nothing else of a delta", async () => {
   const { sql } = store;
   await priced();
   await using _ = await sellers(`${LISTING})`, DROP_LISTING);
@@ -93,7 +93,7 @@ test('an open transaction of a seller with a foreign key to a price keeps a delt
   await daemon.end();
 });
 
-test('of many removed SKUs those stay that a foreign key objects to', async () => {
+test('of many removed SKUs, only those keep prices that a foreign key refers to', async () => {
   const { sql } = store;
   const names = Array.from({ length: 300 }, (_, n) => `R${String(n).padStart(3, '0')}`);
   const kept = names.filter((_, n) => n % 97 === 5);
@@ -110,7 +110,7 @@ test('of many removed SKUs those stay that a foreign key objects to', async () =
   expect(await token()).toBe('s2');
 });
 
-test('what rejects anything else of a delta fails it: nothing is applied, and the token stays', async () => {
+test('a rejection of anything else in a delta fails it: nothing is applied, and the token stays', async () => {
   await priced();
   await using _ = await sellers(
     `alter table catalog.skus add constraint no_live check (price_source is distinct from 'live')`,
@@ -121,7 +121,7 @@ test('what rejects anything else of a delta fails it: nothing is applied, and th
   expect(await quarantined()).toEqual([]);
 });
 
-test('an open transaction of a seller with a foreign key to a SKU holds up neither delta, refresh nor manifest', async () => {
+test("a seller's open transaction with a foreign key to a SKU blocks no delta, refresh or manifest", async () => {
   const { sql } = store;
   await priced();
   await using _ = await sellers(

@@ -31,8 +31,8 @@ const TABLES = [
 ];
 
 /**
- * Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, lines that could not be
- * read, and an hour's implausible moves, which show a fault of the partner whoever has them.
+ * Histories, the sellers' own list and its copy, SKUs that a changed rule concerns, lines that could not be read,
+ * and an hour's implausible moves, which show a fault of the partner whichever SKUs have them.
  */
 const KEPT = [
   'catalog.daily_prices',
@@ -46,7 +46,7 @@ const KEPT = [
   'catalog_internal.unread_lines',
 ];
 
-/** SKUs that each of the tables knows. */
+/** Returns the SKUs in each of the tables. */
 async function known(): Promise<Record<string, string[]>> {
   const rows = await Promise.all(
     TABLES.map((table) =>
@@ -80,7 +80,7 @@ test('each table that names SKUs loses them with catalog.skus, or keeps them for
 });
 
 describe('SKUs that somebody deletes from catalog.skus', () => {
-  test('are gone from every table, and readers of changes are told that their prices went, and they', async () => {
+  test('are gone from every table, and readers of changes learn that their prices and they are gone', async () => {
     const { sql } = store;
     await priced('A', 'B', 'C');
     const [{ position }] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
@@ -93,7 +93,7 @@ describe('SKUs that somebody deletes from catalog.skus', () => {
     expect(changes.map(({ what }) => what)).toEqual(told);
   });
 
-  test('are gone also where a session deletes as a replica does, and where all of them are', async () => {
+  test('are gone even if a session deletes in replica mode, or truncates the table', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await sql.begin(async (tx) => {
@@ -105,7 +105,7 @@ describe('SKUs that somebody deletes from catalog.skus', () => {
     expect(await known()).toEqual(everywhere([]));
   });
 
-  test('are not brought back by an answer that was under way', async () => {
+  test('are not restored by an answer that was under way', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await mark(sql, ['A', 'B']);
@@ -115,7 +115,7 @@ describe('SKUs that somebody deletes from catalog.skus', () => {
     expect(new Set(Object.values(await known()).flat())).toEqual(new Set(['B']));
   });
 
-  test('are mirrored again where they are on the watchlist', async () => {
+  test('are mirrored again if they are on the watchlist', async () => {
     const { sql } = store;
     await priced('A');
     await sql`insert into catalog.watchlist (sku) values ('A')`;

@@ -5,8 +5,8 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { found, useStore } from './support.ts';
 
 /*
- * Prices in another unit that are hard to find: of some sizes of each SKU, by answers of several daemons, or of SKUs
- * that were believed before it was known.
+ * Prices in another unit that are hard to detect: in some sizes of each SKU, across the answers of several
+ * daemons, or of SKUs that were believed before the fault was known.
  */
 
 const store = useStore();
@@ -30,7 +30,7 @@ async function actionable(skus: readonly string[]): Promise<number> {
   return rows.count;
 }
 
-test('of a part of each SKU’s sizes are of many, whatever number of answers says so, until they are as before', async () => {
+test('some faulty sizes of many SKUs stay doubted, however often answered, until they are normal again', async () => {
   const moves = daemon();
   const [bad, good] = [named('B', 12), named('G', 400)];
   await priced(...bad, ...good);
@@ -47,7 +47,7 @@ test('of a part of each SKU’s sizes are of many, whatever number of answers sa
   expect(await actionable(bad)).toBe(bad.length);
 });
 
-test('are found while each move is doubted already, where each of two daemons has been answered for some of the SKUs', async () => {
+test('a fault is found during another mass move, even if each of two daemons sees only some of its SKUs', async () => {
   const [bad, good] = [named('B', 12), named('G', 13)];
   await priced(...bad, ...good);
   const [one, other] = [daemon(), daemon()];
@@ -63,12 +63,12 @@ test('are found while each move is doubted already, where each of two daemons ha
   expect(await actionable(bad)).toBe(bad.length);
 });
 
-test('make nothing believed of a size that has appeared in the unit: its SKU is doubted no longer than the others', async () => {
+test('a size that first appeared in the wrong unit keeps its SKU doubted no longer than the others', async () => {
   const moves = daemon();
   const [bad, good] = [named('B', 10), named('G', 400)];
   await priced(...bad, ...good);
   await answer(all(good, times(1.02)), moves);
-  // Confirmed by a second answer before it is known.
+  // Confirmed by a second answer before the fault is known.
   const more = { ...times(100), 44: 440_000 };
   await answer(all(['B000'], more), moves);
   await passMinutes(6);
@@ -89,7 +89,7 @@ test.each([
   [1900, 0, 1],
   [2000, 61, 1],
 ])(
-  'of %i SKUs that are stored, %i minutes ago, while each move is doubted, let %i more be stored: as many as are read',
+  '%i odd moves stored %i minutes ago during a mass move leave room for %i more, up to what is read',
   async (stored, minutes, more) => {
     const { sql } = store;
     await priced('A000', ...named('B', 6));
@@ -103,11 +103,11 @@ test.each([
   },
 );
 
-describe('moves in masses of which a daemon with few answers sees nothing go on', () => {
+describe('mass moves that a daemon with few answers sees no evidence of', () => {
   const [odd, few, good] = [named('O', 12), named('F', 20), named('G', 400)];
   const usual = (skus: readonly string[]) => all(skus, times(1.01));
 
-  /** Moves in masses that are an hour old, and known to a daemon that has had 19 answers of others since. */
+  /** Starts a mass move that is an hour old, and known to a daemon that has had 19 answers for others since. */
   async function begun(kind: string, odds: readonly SkuResult[]) {
     let now = 0;
     const [fast, slow] = [daemon(() => now), daemon(() => now)];
@@ -120,7 +120,7 @@ describe('moves in masses of which a daemon with few answers sees nothing go on'
     return { fast, slow };
   }
 
-  test('while others’ answers show odd moves, and end after that', async () => {
+  test('last while answers of other daemons show odd moves, and end after that', async () => {
     const { slow } = await begun(
       'implausible',
       odd.map((sku, n) => found(sku, { ...USUAL, 41: 16_000 + 5000 * n })),
@@ -130,7 +130,7 @@ describe('moves in masses of which a daemon with few answers sees nothing go on'
     expect((await answer(usual(few.slice(19)), slow)).massMoved).toMatchObject({ event: 'ended' });
   });
 
-  test('by a factor, for all SKUs', async () => {
+  test('last for all SKUs if they have a factor', async () => {
     const { fast, slow } = await begun('factor', all(odd, times(100)));
     await answer(all(odd, times(100)), fast);
     expect((await answer(usual(few.slice(19)), slow)).massMoved).toBeNull();

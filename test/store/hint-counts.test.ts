@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
 
-test('what could not be written of sources of hints is written with the next tests', () => {
+test('counts of hint sources that could not be written are written with the next tests', () => {
   let at = 0;
   const counted = new HintCounts({ monotonic: () => at }, 10);
   const nothing = { followed: 0, stayed: 0, undone: 0 };
-  // As rates say, as far as others show.
+  // As the rates say, so far as the other refreshes show.
   const others = { source: null, expected: 0.5, alone: 0.5 };
   counted.note(
     Array.from({ length: 4000 }, (_, n) => ({ ...others, moved: n % 2 === 0 })),

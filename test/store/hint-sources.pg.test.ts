@@ -9,7 +9,7 @@ const STRANGE = `two\nlines, "quotes" and \\${'商'.repeat(30)}`;
 
 const NOTHING = { unread: 0, sources: [] };
 
-test('sources are as in catalog.hint_sources, with what waits of each; one that is gone is gone', async () => {
+test('hint statistics match catalog.hint_sources, with the waiting hints; a deleted source is gone', async () => {
   const { sql } = store;
   expect(await readHintStats(sql)).toEqual(NOTHING);
   await knownSkus(sql, ['A', 'B', 'C'], { priceSource: 'live' });
@@ -46,7 +46,7 @@ test('sources are as in catalog.hint_sources, with what waits of each; one that 
   expect(await readHintStats(sql)).toEqual({ unread: 6, sources: [] });
 });
 
-test('two daemons show the same of hints, and nothing of a source that is gone', async () => {
+test('two daemons show the same hint metrics, and none of a deleted source', async () => {
   const { sql } = store;
   const daemons = [createMetrics({ version: '1' }), createMetrics({ version: '1' })];
   const shown = async () =>

@@ -10,9 +10,9 @@ import { answerAsked, found, knownSkus, useStore } from './support.ts';
 const store = useStore();
 const DAY = 86_400_000;
 const CHUNK = 5_000_000n;
-/** The chunk that the test's first change goes into: each test has chunks of its own. */
+/** The chunk that the test's first change goes into; each test has chunks of its own. */
 let first: bigint;
-/** A position after each of three changes, each of them in a chunk of its own. */
+/** The position after each of three changes, each of them in a chunk of its own. */
 let after: bigint[];
 
 beforeEach(async () => {
@@ -42,7 +42,7 @@ const oldest = async () => {
 };
 const LOST = { code: 'CM001' };
 
-describe('a reader who has not read all of a chunk that somebody takes away is told so at once', () => {
+describe('a reader that has not read all of a chunk is told at once when the chunk is', () => {
   test.each([
     { what: 'dropped', take: drop, n: 0 },
     { what: 'dropped between others', take: drop, n: 1 },
@@ -59,7 +59,7 @@ describe('a reader who has not read all of a chunk that somebody takes away is t
     const newest = after[2]!;
     expect(await positionsAfter(sql, newest)).toEqual([]);
     expect(await positionsAfter(sql, await oldest())).toEqual(after.slice(n + 1).map(Number));
-    // What is written next, and maintenance, hide nothing of it.
+    // Neither the next writes nor maintenance hide the loss.
     await movePrices(sql, 1);
     await repairSequences(sql);
     await expect(positionsAfter(sql, before)).rejects.toMatchObject(LOST);
@@ -67,7 +67,7 @@ describe('a reader who has not read all of a chunk that somebody takes away is t
   });
 });
 
-test('a chunk that is detached while it is being written is attached again, with all that is in it', async () => {
+test('a chunk that is detached while it is being written is attached again with all its rows', async () => {
   const { sql } = store;
   await detach(2);
   await movePrices(sql, 1);
@@ -75,7 +75,7 @@ test('a chunk that is detached while it is being written is attached again, with
   expect(await positionsAfter(sql, after[1]!)).toEqual([newest, newest + 1]);
 });
 
-test('prices of the time of a chunk that is emptied are not known, however it is emptied', async () => {
+test('prices from the time of an emptied chunk are unknown, however it was emptied', async () => {
   const { sql } = store;
   const isKnown = async () => {
     const [row] = await sql<[{ is: boolean }]>`select catalog_internal.history_known_from() <= now() as is`;
@@ -91,7 +91,7 @@ test('prices of the time of a chunk that is emptied are not known, however it is
   await expect(positionsAfter(sql, after[2]! - 1n)).rejects.toMatchObject(LOST);
 });
 
-test('emptying a chunk that was detached before takes nothing from anybody', async () => {
+test('emptying a chunk that was detached before costs no reader a change', async () => {
   await detach(0);
   const from = await oldest();
   await empty(0);
@@ -99,7 +99,7 @@ test('emptying a chunk that was detached before takes nothing from anybody', asy
   expect(await positionsAfter(store.sql, from)).toEqual(after.slice(1).map(Number));
 });
 
-test('positions from before a TRUNCATE are refused also when retention has dropped what is older', async () => {
+test('positions from before a TRUNCATE are refused even after retention has dropped what is older', async () => {
   const { sql } = store;
   await sql`update catalog.price_history set observed_at = now() - interval '40 days' where id = ${String(after[0]!)}`;
   await sql`truncate catalog.skus`;
@@ -108,7 +108,7 @@ test('positions from before a TRUNCATE are refused also when retention has dropp
   await expect(positionsAfter(sql, after[1]!)).rejects.toMatchObject(LOST);
 });
 
-test('after a TRUNCATE that was taken back prices of the past are known again, once maintenance has run', async () => {
+test('after a rolled-back TRUNCATE, past prices are known again once maintenance has run', async () => {
   const { sql } = store;
   const undone = new Error('taken back');
   await expect(
@@ -124,7 +124,7 @@ test('after a TRUNCATE that was taken back prices of the past are known again, o
 });
 
 test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal.change_batches'])(
-  'after a TRUNCATE of %s nobody goes on behind what was in it, and nothing of before is known',
+  'after a TRUNCATE of %s nobody continues from a position before it, and no earlier price is known',
   async (table) => {
     const { sql } = store;
     await sql.unsafe(`truncate ${table}`);
@@ -140,8 +140,8 @@ test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal
   },
 );
 
-describe('who waits for a table that is being rewritten reads it another time, and none of it as empty', () => {
-  /** What a reader gets that waits for the table: how many rows, or the error's code. */
+describe('a reader that waits for a table being rewritten gets an error to retry, never an empty table', () => {
+  /** Returns what a reader gets that waits for the table: the number of rows, or the error's code. */
   async function readBehind(table: string, reading: (session: typeof store.sql) => Promise<unknown[]>) {
     const { sql } = store;
     const [altering, reader] = [await sql.reserve(), await sql.reserve()];
@@ -167,7 +167,7 @@ describe('who waits for a table that is being rewritten reads it another time, a
   }
 
   test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal.change_batches'])(
-    'the changes: %s',
+    'reading changes: %s',
     async (table) => {
       const { sql } = store;
       const from = after[2]!;
@@ -183,18 +183,21 @@ describe('who waits for a table that is being rewritten reads it another time, a
     },
   );
 
-  test.each(['catalog.skus', 'catalog.products', 'catalog.prices'])('a first copy: %s', async (table) => {
-    const { sql } = store;
-    await knownSkus(sql, ['A']);
-    await answerAsked(sql, found('A', { 9: 100 }, { brand: 'b' }));
-    const snapshot = (session: typeof sql) => session`select from catalog.changes_snapshot()`.execute();
-    const whole = (await snapshot(sql)).length;
-    expect(await readBehind(table, snapshot)).toBe('40001');
-    expect(await snapshot(sql)).toHaveLength(whole);
-  });
+  test.each(['catalog.skus', 'catalog.products', 'catalog.prices'])(
+    'making a first copy: %s',
+    async (table) => {
+      const { sql } = store;
+      await knownSkus(sql, ['A']);
+      await answerAsked(sql, found('A', { 9: 100 }, { brand: 'b' }));
+      const snapshot = (session: typeof sql) => session`select from catalog.changes_snapshot()`.execute();
+      const whole = (await snapshot(sql)).length;
+      expect(await readBehind(table, snapshot)).toBe('40001');
+      expect(await snapshot(sql)).toHaveLength(whole);
+    },
+  );
 });
 
-describe('a transaction that has begun before the history is taken away', () => {
+describe('a transaction that began before the history was taken away', () => {
   test.each([
     { what: 'emptied', take: () => store.sql.unsafe('truncate catalog.price_history') },
     {
@@ -229,7 +232,7 @@ describe('a transaction that has begun before the history is taken away', () => 
     expect(await positionNow(sql)).toBe(await oldest());
   });
 
-  test('goes on where that is taken back, and so does one that begins then', async () => {
+  test('continues if that is rolled back, and so does one that begins then', async () => {
     const { sql } = store;
     const reader = await sql.reserve();
     onTestFinished(() => reader.release());

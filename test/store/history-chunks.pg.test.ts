@@ -11,7 +11,7 @@ import { useStore, watchedForHours } from './support.ts';
 const store = useStore();
 const DAY = 86_400_000;
 const CHUNK = 5_000_000n;
-/** The chunk that the test's first row goes into: each test has chunks of its own. */
+/** The chunk that the test's first row goes into; each test has chunks of its own. */
 let first: bigint;
 
 beforeEach(async () => {
@@ -19,7 +19,7 @@ beforeEach(async () => {
   const [row] = await sql<[{ at: string }]>`select last_value as at from catalog_internal.change_positions`;
   first = BigInt(row.at) / CHUNK + 1n;
   await enter(first);
-  // Chunks of earlier tests are empty by now, and go.
+  // Chunks of earlier tests are empty by now, and are dropped.
   await pruneHistory(sql, { olderThanMs: DAY });
 });
 
@@ -29,7 +29,7 @@ async function enter(chunk: bigint): Promise<void> {
   await prepareHistory(store.sql);
 }
 
-/** One row in each chunk from `first` on, observed so many days ago. */
+/** Writes one row into each chunk from `first` on, observed so many days ago. */
 async function fill(...days: number[]): Promise<void> {
   for (const [n, ago] of days.entries()) {
     await enter(first + BigInt(n));
@@ -61,7 +61,7 @@ test.each([
   expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(0);
 });
 
-test('a chunk with one row that is new stays whole, whichever row it is', async () => {
+test('a chunk with one new row stays whole, whichever row it is', async () => {
   const { sql } = store;
   await sql`
     insert into catalog.price_history (sku, size, observed_at)
@@ -83,11 +83,11 @@ test.each([
     write: (at: string) => store.sql`
       insert into catalog.product_history (sku, field, old_value, new_value, observed_at) values ('A', 'brand', 'x', 'y', ${at}::text::timestamptz)`,
   },
-])('a chunk in which no price has moved is as old as the newest of $what', async ({ write }) => {
+])('a chunk without price moves is as old as the newest of $what', async ({ write }) => {
   const at = (days: number) => new Date(Date.now() - days * DAY).toISOString();
   await write(at(50));
   await write(at(1));
-  // One that was asked for before it, and is stored after it.
+  // An answer that was requested before the other, and is stored after it.
   await write(at(8));
   await enter(first + 1n);
   expect(await pruneHistory(store.sql, { olderThanMs: 7 * DAY })).toBe(0);
@@ -96,7 +96,7 @@ test.each([
   expect(await pruneHistory(store.sql, { olderThanMs: DAY / 2 })).toBe(1);
 });
 
-test('a reader behind the oldest change that is kept is told so, also one whose snapshot is from before', async () => {
+test('a reader behind the oldest change kept is told so, even if its snapshot is older than the drop', async () => {
   const { sql } = store;
   await fill(50, 50, 0);
   const behind = String(first * CHUNK);
@@ -118,7 +118,7 @@ test('a reader behind the oldest change that is kept is told so, also one whose 
   expect(BigInt(now.now)).toBe((first + 2n) * CHUNK);
 });
 
-test('what is being read is dropped another time, and readers meanwhile wait for nothing longer', async () => {
+test('a chunk that is being read is kept, and dropped later', async () => {
   const { sql } = store;
   await fill(50, 0);
   await sql.begin(async (tx) => {
@@ -129,10 +129,10 @@ test('what is being read is dropped another time, and readers meanwhile wait for
   expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(1);
 });
 
-test('room is made ahead: by maintenance, and by a writer who finds none, however many at once', async () => {
+test('chunks are made ahead by maintenance, or by a writer that finds none, however many at once', async () => {
   const { sql } = store;
   expect((await chunks()).slice(-2)).toEqual([0n, 1n]);
-  // The last position of the last chunk that there is.
+  // The last position of the last existing chunk.
   await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 1n)}, true)`;
   const pool = connect(store.url, { max: 4 });
   const moves = ['A', 'B'].map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
@@ -146,7 +146,7 @@ test('room is made ahead: by maintenance, and by a writer who finds none, howeve
   expect((await chunks()).slice(-2)).toEqual([2n, 3n]);
 });
 
-/** What keeps a table from being made or attached, and what Postgres says then; each returns what ends it. */
+/** What can keep a table from being created or attached, and the SQLSTATE it causes; `begin` returns what ends it. */
 const OBSTACLES: { what: string; state: string; begin: () => Promise<() => Promise<unknown>> }[] = [
   {
     what: 'an event trigger that forbids tables',
@@ -175,7 +175,7 @@ const OBSTACLES: { what: string; state: string; begin: () => Promise<() => Promi
 ];
 
 test.each(OBSTACLES)(
-  '$what costs no answer where it keeps the chunk ahead from being made, and maintenance says so',
+  '$what that stops the next chunk from being made costs no answer, and maintenance reports it',
   async ({ state, begin }) => {
     const { sql } = store;
     const settings = settingsWith();
@@ -189,7 +189,7 @@ test.each(OBSTACLES)(
       sql.begin((tx) =>
         writeChanges(tx, { moves: [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], fields: [] }, null),
       );
-    // In the last chunk that there is: far from its end, and near it.
+    // In the last existing chunk: far from its end, and near it.
     await sql`select setval('catalog_internal.change_positions', ${String((first + 1n) * CHUNK)}, true)`;
     const end = await begin();
     try {
@@ -208,7 +208,7 @@ test.each(OBSTACLES)(
   },
 );
 
-test('what a writer waits for is the same after a chunk is made', async () => {
+test("making a chunk leaves the writer's lock_timeout as it was", async () => {
   const { sql } = store;
   await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 9n)}, true)`;
   await sql.begin(async (tx) => {
@@ -219,7 +219,7 @@ test('what a writer waits for is the same after a chunk is made', async () => {
   expect((await chunks()).slice(-1)).toEqual([2n]);
 });
 
-test('moves since a moment are looked for after what was there when a chunk was made before it', async () => {
+test('moves since a time are searched for from where the history stood when a chunk was made before it', async () => {
   const { sql } = store;
   await fill(50);
   await sql`update catalog_internal.history_milestones set at = at - interval '40 days'`;
@@ -241,7 +241,7 @@ test('moves since a moment are looked for after what was there when a chunk was 
   expect(moves).toEqual([{ moves: 2, planned: 2 }]);
 });
 
-test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
+test('maintenance drops what HISTORY_RETENTION allows, and nothing if it is 0', async () => {
   const settings = settingsWith();
   const ctx = { sql: store.sql, clock: systemClock, settings } as unknown as SyncContext;
   await fill(50, 0);
@@ -256,7 +256,7 @@ test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', asy
     });
 });
 
-test('a drop that is undone by a crash refuses readers of the chunk, skips nothing, and is made up for', async () => {
+test('a drop undone by a crash refuses readers of the chunk, skips nothing, and is repeated', async () => {
   const { sql } = store;
   await fill(50, 0);
   const behind = String(first * CHUNK);

@@ -4,17 +4,17 @@ import { settledIn } from './audit-world.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 /*
- * Postgres opens and locks what a statement may read when it plans it, and every partition of the history is three
- * relations more: hundreds of them fill its table of locks, for all sessions together.
+ * Postgres opens and locks what a statement may read when it plans it, and every partition of the history adds
+ * three relations. Hundreds of them fill its lock table, which all sessions share.
  */
 
 const store = useStore();
 const settled = settledIn(store);
 const CHUNK = 5_000_000n;
-/** That which is written, and the next. */
+/** The chunk that is being written, and the next one. */
 const ACTIVE = 2;
 
-/** A history of fifty chunks. */
+/** Makes a history of fifty chunks. */
 beforeEach(async () => {
   const { sql } = store;
   const [row] = await sql<[{ at: string }]>`select last_value as at from catalog_internal.change_positions`;
@@ -24,7 +24,7 @@ beforeEach(async () => {
   }
 });
 
-/** All changes up to now were weeks ago. */
+/** Dates all changes up to now weeks ago. */
 const passWeeks = () => store.sql`
   insert into catalog_internal.history_milestones
   select last_value, now() - interval '40 days' from catalog_internal.change_positions
@@ -38,7 +38,7 @@ const LOCKED = `
 const lockedBy = async (tx: Sql | Tx): Promise<number> =>
   (await tx.unsafe<[{ chunks: number }]>(LOCKED))[0].chunks;
 
-/** The most chunks that a transaction had read which wrote SKUs, once it was about to commit. */
+/** Returns the most chunks that any transaction writing SKUs had read when it was about to commit. */
 async function watched(work: () => Promise<unknown>): Promise<number> {
   const { sql } = store;
   await sql.unsafe(`
@@ -61,7 +61,7 @@ async function watched(work: () => Promise<unknown>): Promise<number> {
   }
 }
 
-test('an answer opens the chunks that are written alone, whatever it finds and however long the history is', async () => {
+test('an answer opens only the chunks being written, whatever it finds and however long the history is', async () => {
   const world = await settled('A', 'B', 'C');
   await knownSkus(store.sql, ['L'], { priceSource: 'live' });
   await passWeeks();
@@ -79,7 +79,7 @@ test('an answer opens the chunks that are written alone, whatever it finds and h
   expect(most).toBeLessThanOrEqual(ACTIVE);
 });
 
-test('so do movers of the last hour, and a reader of the feed that is at its end, however often', async () => {
+test('movers of the last hour, and a reader at the end of the feed, open only those chunks as well', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await passWeeks();
@@ -95,7 +95,7 @@ test('so do movers of the last hour, and a reader of the feed that is at its end
     [{ position: string }]
   >`select max("position") as position from catalog.changes(0)`;
   const reader = await sql.reserve();
-  // Postgres tries one plan for all positions once it has made five.
+  // Postgres considers one plan for all positions after it has made five.
   const most = await [1, 2, 3, 4, 5, 6, 7, 8].reduce(async (before) => {
     await reader`begin`;
     await reader`select from catalog.changes(${position})`;

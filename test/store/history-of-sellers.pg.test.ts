@@ -10,12 +10,12 @@ import { movePrices } from '../follow/changes.ts';
 import { settingsWith } from '../support/settings.ts';
 import { answerAsked, found, knownSkus, useStore, watchedForHours } from './support.ts';
 
-/* What sellers put upon the history and its first copy: foreign keys to its rows, views, checks and columns of their own. */
+/* What sellers attach to the history and its first copy: foreign keys to its rows, views, checks and columns. */
 
 const store = useStore();
 const DAY = 86_400_000;
 const CHUNK = 5_000_000n;
-/** The chunk that the test's first change goes into: each test has chunks of its own. */
+/** The chunk that the test's first change goes into; each test has chunks of its own. */
 let first: bigint;
 
 async function enter(chunk: bigint): Promise<void> {
@@ -31,7 +31,7 @@ beforeEach(async () => {
   await pruneHistory(sql, { olderThanMs: DAY });
 });
 
-/** What a seller makes until the end of the test. */
+/** Makes something of a seller's until the end of the test. */
 async function made(make: string, drop: string): Promise<void> {
   onTestFinished(async () => void (await store.sql.unsafe(drop)));
   await store.sql.unsafe(make);
@@ -44,7 +44,7 @@ const chunks = async () => {
   return rows.map(({ n }) => Number(BigInt(n) - first)).toSorted((a, b) => a - b);
 };
 
-/** The daemon by a role that owns the history, and nothing of the seller's; `said`: its warnings. */
+/** Returns a daemon's connection as a role that owns the history but nothing of the seller's; `said`: its warnings. */
 async function daemonOfItsOwn(): Promise<{ role: string; daemon: Sql; said: string[] }> {
   const { sql, url } = store;
   const role = `daemon_${randomBytes(6).toString('hex')}`;
@@ -71,8 +71,8 @@ async function daemonOfItsOwn(): Promise<{ role: string; daemon: Sql; said: stri
   return { role, daemon, said };
 }
 
-describe('what refers to the history', () => {
-  /** A change of fifty days ago in a chunk of its own, and one of now in the next. */
+describe('references to the history', () => {
+  /** Makes a change of fifty days ago in a chunk of its own, and one of now in the next. */
   async function old(): Promise<void> {
     await movePrices(store.sql, 1);
     await store.sql`update catalog.price_history set observed_at = now() - interval '50 days'`;
@@ -82,7 +82,7 @@ describe('what refers to the history', () => {
   }
 
   test.each(['', ' on delete cascade', ' on delete set null', ' deferrable initially deferred'])(
-    'a foreign key%s keeps no chunk whose rows nothing refers to',
+    'by a foreign key%s keep no chunk whose rows nothing refers to',
     async (how) => {
       const { sql } = store;
       await old();
@@ -92,7 +92,7 @@ describe('what refers to the history', () => {
       );
       expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(1);
       expect(await chunks()).toEqual([1, 2]);
-      // It goes on to hold for what is written.
+      // The foreign key still applies to what is written.
       await expect(sql`insert into public.notes values (1, 'x')`).rejects.toMatchObject({ code: '23503' });
       await sql`insert into public.notes select max(id), 'x' from catalog.price_history`;
     },
@@ -110,27 +110,30 @@ describe('what refers to the history', () => {
       make: 'create view public.notes as select * from CHUNK',
       drop: 'drop view public.notes',
     },
-  ])('$what keeps its chunk, which is said by name, and dropped once it is gone', async ({ make, drop }) => {
-    await old();
-    const chunk = `catalog_internal.price_history_${first}`;
-    const said: string[] = [];
-    const daemon = connect(store.url, {
-      max: 1,
-      onNotice: ({ message, detail }) => said.push(`${message}: ${detail}`),
-    });
-    onTestFinished(() => daemon.end());
-    await store.sql.unsafe(make.replace('CHUNK', chunk));
-    for (const _ of [1, 2]) expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(0);
-    expect(await chunks()).toEqual([0, 1, 2]);
-    expect(said).toEqual([expect.stringContaining('notes'), expect.stringContaining('notes')]);
-    expect(said[0]).toContain(chunk);
-    await store.sql.unsafe(drop);
-    expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
-  });
+  ])(
+    'by $what keep the chunk, which a warning names, and which is dropped once they are gone',
+    async ({ make, drop }) => {
+      await old();
+      const chunk = `catalog_internal.price_history_${first}`;
+      const said: string[] = [];
+      const daemon = connect(store.url, {
+        max: 1,
+        onNotice: ({ message, detail }) => said.push(`${message}: ${detail}`),
+      });
+      onTestFinished(() => daemon.end());
+      await store.sql.unsafe(make.replace('CHUNK', chunk));
+      for (const _ of [1, 2]) expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(0);
+      expect(await chunks()).toEqual([0, 1, 2]);
+      expect(said).toEqual([expect.stringContaining('notes'), expect.stringContaining('notes')]);
+      expect(said[0]).toContain(chunk);
+      await store.sql.unsafe(drop);
+      expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
+    },
+  );
 
   const OWN_SCHEMA = `create schema shop; create table shop.notes (change bigint references catalog.price_history)`;
 
-  test('a foreign key of a schema that the daemon may not read keeps the chunk, and the rights are said that it needs', async () => {
+  test('from a schema that the daemon may not read keep the chunk, and a warning names the missing privileges', async () => {
     await old();
     await made(OWN_SCHEMA, 'drop schema shop cascade');
     const { role, daemon, said } = await daemonOfItsOwn();
@@ -148,7 +151,7 @@ describe('what refers to the history', () => {
     expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
   });
 
-  test('rows that row-level security hides from the daemon keep their chunk', async () => {
+  test('in rows that row-level security hides from the daemon keep the chunk', async () => {
     await old();
     await made(OWN_SCHEMA, 'drop schema shop cascade');
     const { role, daemon, said } = await daemonOfItsOwn();
@@ -176,7 +179,7 @@ describe('what refers to the history', () => {
       of: 'change bigint references catalog.price_history) partition by hash (change',
       and: 'create table shop.part partition of shop.notes for values with (modulus 1, remainder 0)',
     },
-  ])('while a row of $what is referred to, nobody is locked out to find that', async ({ of, and = '' }) => {
+  ])('from $what are detected without locking anybody out', async ({ of, and = '' }) => {
     const { sql } = store;
     await old();
     await sql.unsafe('create unique index own_key on catalog.price_history (sku, id)');
@@ -194,13 +197,13 @@ describe('what refers to the history', () => {
       await sql`delete from shop.notes`;
       expect(await attempt()).toEqual({ outcome: 'in use' });
     });
-    // A key that is null in part refers to nothing.
+    // A key that is partly null refers to nothing.
     if (of.startsWith('c text'))
       await sql`insert into shop.notes (change) select min(id) from catalog.price_history`;
     expect(await attempt()).toEqual({ outcome: 'dropped' });
   });
 
-  test('what is referred to is tried again after an hour', async () => {
+  test('are checked again after an hour', async () => {
     await old();
     await watchedForHours(store.sql);
     await made(
@@ -231,7 +234,7 @@ test.each([
   ],
   ['a column', "add own text not null default 'x' check (own <> '')", 'drop own'],
   ['a generated column', 'add own text generated always as (sku || size) stored', 'drop own'],
-])('%s of the history is on the chunks that are made after it, too', async (_, alter, drop) => {
+])('%s of the history also applies to chunks made later', async (_, alter, drop) => {
   const { sql } = store;
   await made(`alter table catalog.price_history ${alter}`, `alter table catalog.price_history ${drop}`);
   await enter(first + 3n);
@@ -239,7 +242,7 @@ test.each([
   expect(await chunks()).toEqual(expect.arrayContaining([3, 4]));
 });
 
-test('a first copy has the fields of metadata, and no column that a seller has added', async () => {
+test('a first copy contains the metadata fields, and no column that a seller has added', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await answerAsked(

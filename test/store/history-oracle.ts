@@ -1,8 +1,8 @@
 import type { Queryable } from '../../src/store/connection/db.ts';
 
 /*
- * What a size cost at each moment, replayed from all of its changes: an own reading of what docs/history.md says,
- * that tests hold catalog.price_at and catalog.daily_prices to. Times are microseconds since 1970.
+ * What a size cost at each moment, replayed from all of its changes: an independent reading of docs/history.md, with
+ * which tests compare catalog.price_at and catalog.daily_prices. Times are microseconds since 1970.
  */
 
 export interface Change {
@@ -23,7 +23,7 @@ export interface Series {
 export const DAY_US = 86_400_000_000n;
 const latest = (a: bigint, b: bigint) => (a > b ? a : b);
 
-/** Changes with the moment from which each counts: when it was observed, but not before the one before it. */
+/** Returns changes with the time from which each counts: when it was observed, but not before the one before it. */
 export function counting({ changes }: Series): (Change & { readonly at: bigint })[] {
   let at = changes[0]?.observedAt ?? 0n;
   return changes.map((change) => {
@@ -32,7 +32,7 @@ export function counting({ changes }: Series): (Change & { readonly at: bigint }
   });
 }
 
-/** What it cost at a moment; null: nothing, or nobody knows. */
+/** Returns the price at a moment; null: there was none, or nobody knows. */
 export function priceAt(series: Series, moment: bigint): number | null {
   if (series.firstPricedAt === null || moment < series.firstPricedAt) return null;
   const changes = counting(series);
@@ -50,12 +50,12 @@ export interface Day {
   readonly close: number | null;
   readonly changes: number;
   readonly corrected: boolean;
-  /** From when its first change counts, in microseconds; that of its only change, which is no correction. */
+  /** When the first change counts, in microseconds; `only`: the same if it is the only one and no correction. */
   readonly first: string;
   readonly only: string | null;
 }
 
-/** Each day on which it changed, oldest first. */
+/** Returns each day on which the price changed, oldest first. */
 export function daysOf(series: Series): Day[] {
   const byDay = Map.groupBy(counting(series), ({ at }) => at / DAY_US);
   return [...byDay].map(([number, changes]) => {
@@ -81,7 +81,7 @@ export function daysOf(series: Series): Day[] {
   });
 }
 
-/** The lowest price, and the lowest that at least half of the time was not exceeded. */
+/** Returns the lowest price, and the lowest one that was not exceeded for at least half of the time. */
 function middleOf(spans: readonly { readonly held: bigint; readonly price: number | null }[]) {
   const prices = spans
     .filter(({ held, price }) => held > 0n && price !== null)
@@ -92,7 +92,7 @@ function middleOf(spans: readonly { readonly held: bigint; readonly price: numbe
   return { low: prices[0]?.price ?? null, median };
 }
 
-/** Every size that `history` (a table as price_history) or prices know, by `sku size`. */
+/** Reads every size in `history` (a table like price_history) or in prices, by `sku size`. */
 export async function readSeries(sql: Queryable, history: string): Promise<Map<string, Series>> {
   const rows = await sql.unsafe<
     {
@@ -126,7 +126,7 @@ export async function readSeries(sql: Queryable, history: string): Promise<Map<s
   );
 }
 
-/** catalog.daily_prices, by `sku size`. */
+/** Reads catalog.daily_prices, by `sku size`. */
 export async function readDays(sql: Queryable): Promise<Map<string, Day[]>> {
   const rows = await sql<(Day & { key: string })[]>`
     select sku || ' ' || size as key, day::text, open, low, median, close, changes, size_type_changed as corrected,

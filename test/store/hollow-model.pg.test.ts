@@ -7,8 +7,8 @@ import { doubting, USUAL } from './doubting.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 /*
- * A partner whose price store is cold for some SKUs: their first records have no size, no price, or fewer sizes than
- * the manifest counts, and the true ones come with later looks, or are of that kind.
+ * A partner whose price store is cold for some SKUs: their first records have no size, no price, or fewer sizes
+ * than the manifest counts. The true ones come with later refreshes, or are like that as well.
  */
 const store = useStore();
 const { passMinutes, priced } = doubting(store);
@@ -24,12 +24,12 @@ type Said = keyof typeof SAYS;
 const isUnpriced = (said: Said) => said === 'nothing' || said === 'nulls';
 
 interface Sku {
-  /** Sizes that the manifest counts. */
+  /** The number of sizes in the manifest. */
   readonly counted: number | null;
   readonly source: 'live' | 'snapshot';
-  /** What looks find, one after another. */
+  /** What refreshes find, one after another. */
   readonly looks: readonly Said[];
-  /** What it says in the end. */
+  /** What the partner answers in the end. */
   readonly truth: Said;
 }
 
@@ -41,12 +41,12 @@ const sku: fc.Arbitrary<Sku> = fc.record({
   looks: fc.array(said, { minLength: 1, maxLength: LOOKS }),
   truth: said,
 });
-/** Minutes before each look. */
+/** Minutes before each refresh. */
 const pauses = fc.array(fc.constantFrom(0, 1, 4, APART_MINUTES, 30), { minLength: LOOKS, maxLength: LOOKS });
 
 let drawn = 0;
 
-/** Lists the SKUs, which are to be asked for the first time. */
+/** Lists the SKUs, which are to be requested for the first time. */
 async function listed(skus: readonly Sku[]): Promise<string[]> {
   const { sql } = store;
   drawn += 1;
@@ -83,7 +83,7 @@ async function trusted(
   return new Map(rows.map(({ sku: name, ...row }) => [name, row]));
 }
 
-test('no first record without a price is acted on before a second look, and what is true is, in the end', async () => {
+test('no first record without a price is acted on before a second answer, and the true one finally is', async () => {
   await priced('other');
   await fc.assert(
     fc.asyncProperty(fc.array(sku, { minLength: 3, maxLength: 12 }), pauses, async (skus, minutes) => {

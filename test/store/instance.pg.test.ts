@@ -9,7 +9,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** What daemons leave that died: a claim, a running task with failures behind it, and a half-open request. */
+/** Leaves what dead daemons leave: a claim, a running task with failures behind it, and a half-open request. */
 async function remains(): Promise<void> {
   await store.sql`select setval('catalog_internal.claim_numbers', 10)`;
   await store.sql`
@@ -38,13 +38,13 @@ test('the only running daemon releases what dead daemons held and requests a bas
   await leave();
 });
 
-test('of two that start at once one is the first, and frees what the dead have left', async () => {
+test('of two daemons that start at once, one counts as the first and releases what dead ones held', async () => {
   await remains();
   const starts = await store.sql.begin(async (tx) => {
     await tx`lock table catalog_internal.instances in access exclusive mode`;
     const both = Promise.all([registerInstance(store.url), registerInstance(store.url)]);
     const waiting = async () => {
-      // A transaction sees the activity of its first look otherwise.
+      // Otherwise a transaction keeps seeing the activity of its first read.
       await tx`select pg_stat_clear_snapshot()`;
       return await tx`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -60,14 +60,14 @@ test('of two that start at once one is the first, and frees what the dead have l
   await other();
 });
 
-test('a daemon is there by whatever application_name its DATABASE_URL gives it', async () => {
+test('a daemon is counted whatever application_name its DATABASE_URL sets', async () => {
   const leave = await registerInstance(`${store.url}?application_name=shop`);
   expect(await countDaemons(store.sql)).toBe(1);
   await leave();
   expect(await countDaemons(store.sql)).toBe(0);
 });
 
-test('a daemon whose login acts as another role is there for its like, and for who sees all sessions', async () => {
+test('a daemon whose login acts as another role is seen by its like, and by who sees all sessions', async () => {
   await using acting = await actingLogins(store.sql, store.url);
   const leave = await registerInstance(await acting.login());
   const like = connect(await acting.login(), { max: 1 });
@@ -78,7 +78,7 @@ test('a daemon whose login acts as another role is there for its like, and for w
   expect(await countDaemons(store.sql)).toBe(0);
 });
 
-test('where a baseline stands, a manifest that kept failing keeps its wait', async () => {
+test('if there is a baseline, a manifest that kept failing keeps its wait', async () => {
   await remains();
   await store.sql`update catalog_internal.sync set manifest_applied_at = now()`;
   const leave = await registerInstance(store.url);
@@ -86,7 +86,7 @@ test('where a baseline stands, a manifest that kept failing keeps its wait', asy
   await leave();
 });
 
-/** A clock on which nothing passes but what is slept: each sleep begins with `before`. */
+/** Returns a clock that only advances by sleeps; each sleep begins with `before`. */
 function sleepsOnly(before: () => Promise<void>): Clock {
   let ms = 0;
   return {
@@ -99,7 +99,7 @@ function sleepsOnly(before: () => Promise<void>): Clock {
   };
 }
 
-test('who is not alone looks again for ten seconds, and touches nothing', async () => {
+test('a daemon that is not alone checks again for ten seconds, and touches nothing', async () => {
   const first = await registerInstance(store.url);
   await remains();
   let looks = 0;
@@ -116,7 +116,7 @@ test('who is not alone looks again for ten seconds, and touches nothing', async 
   await first();
 });
 
-test('a daemon whose death Postgres notices only after the next has started is cleared up after, and the next keeps what it has taken since', async () => {
+test('a daemon whose death is noticed late is cleaned up after, and its successor keeps what it has claimed', async () => {
   const dead = await registerInstance(store.url);
   await remains();
   const noticed = Promise.withResolvers<void>();
@@ -140,7 +140,7 @@ test('a daemon whose death Postgres notices only after the next has started is c
   await next();
 });
 
-test('whose connection is cut is here again, time after time, and frees nothing for it', async () => {
+test('a daemon whose connection is cut reconnects, time after time, and releases nothing because of it', async () => {
   const leave = await registerInstance(store.url);
   await remains();
   const cut = () => store.sql`
@@ -155,7 +155,7 @@ test('whose connection is cut is here again, time after time, and frees nothing 
   await eventually(async () => expect(await countDaemons(store.sql)).toBe(0));
 });
 
-test('who leaves while its connection is cut does not come back', async () => {
+test('a daemon that leaves while its connection is cut does not come back', async () => {
   const sleeps: Promise<void>[] = [];
   const asleep = Promise.withResolvers<void>();
   const wake = Promise.withResolvers<void>();

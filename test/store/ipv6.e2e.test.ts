@@ -12,7 +12,7 @@ const hasIpv6 = Object.values(networkInterfaces())
   .flat()
   .some((own) => own?.address === '::1');
 
-/** A port of ::1 that leads to the server of a URL. */
+/** Opens a port of ::1 that leads to the server of a URL. */
 async function ipv6To({ hostname, port }: URL) {
   let connections = 0;
   const server = createServer((client) => {
@@ -32,7 +32,7 @@ async function ipv6To({ hostname, port }: URL) {
 }
 
 test.skipIf(!hasIpv6).for(backends())(
-  'a mirror is filled and followed by an IPv6 address: queues in %s',
+  'a mirror is filled and followed over an IPv6 address: queues in %s',
   async (backend) => {
     await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 17 } });
     const database = new URL(stack.databaseUrl);
@@ -53,7 +53,7 @@ test.skipIf(!hasIpv6).for(backends())(
   },
 );
 
-test.skipIf(!hasIpv6)('a Postgres that is not there by IPv6 is said to be away', async () => {
+test.skipIf(!hasIpv6)('a Postgres that cannot be reached over IPv6 is reported as away', async () => {
   const status = await runProgram(['status'], { DATABASE_URL: 'postgres://u:p@[::1]:1/x' });
   expect(status.stdout + status.stderr).toContain('ECONNREFUSED');
 });

@@ -6,7 +6,7 @@ const store = useStore();
 
 const { answer, passMinutes, seen, priced } = doubting(store);
 
-test('while prices are known to lag, a second answer counts when no cache can have the first one any longer', async () => {
+test('while prices are known to lag, a second answer counts once no cache can still have the first', async () => {
   const { sql } = store;
   await priced('A');
   await sql`update catalog_internal.beliefs set late_since = now()`;
@@ -21,7 +21,7 @@ test('while prices are known to lag, a second answer counts when no cache can ha
   expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 41_000 });
 });
 
-test('where prices have begun to lag meanwhile, the second answer is waited for anew', async () => {
+test('if prices have begun to lag meanwhile, the wait for the second answer starts anew', async () => {
   await priced('A');
   await answer([found('A', POISON)]);
   await store.sql`update catalog_internal.beliefs set late_since = now()`;

@@ -5,13 +5,13 @@ import { noteBrokenChain, isLeft, pruneLeftTokens } from '../../src/store/catalo
 import { baseline, line, marks, skuRow, standing } from './manifest.ts';
 import { answerAsked, found, HOUR, stateOf, useStore } from './support.ts';
 
-/* The manifest route serves a snapshot from which deltas have moved the mirror on: its lines are older than they. */
+/* The manifest route serves a snapshot that deltas have left: its lines are older than theirs. */
 
 const store = useStore();
 
 type Reported = Partial<Pick<Parameters<typeof applyDelta>[1], 'changed' | 'removed' | 'nowLive'>>;
 
-/** The next delta, to `toSnapshot`, whose SKUs are refreshed at once: nothing is due after it. */
+/** Applies the next delta, to `toSnapshot`, and refreshes its SKUs at once: nothing is due after it. */
 async function delta(toSnapshot: string, reported: Reported = {}): Promise<void> {
   const { changed = [], removed = [], nowLive = [] } = reported;
   const since = (await readSyncState(store.sql)).snapshotId ?? '';
@@ -28,7 +28,7 @@ const lag = (snapshotId: string, ...lines: Parameters<typeof baseline>[1]) =>
   baseline(store.url, lines, { token: { snapshotId } });
 
 describe('a manifest of a snapshot that deltas have left', () => {
-  test('takes back no crossing that they have reported since', async () => {
+  test('does not take back a crossing that they have reported since', async () => {
     const lines = [line('to-live'), line('to-snapshot', { priceSource: 'live' }), line('other')];
     await standing(store, ...lines);
     await delta('s1', { changed: ['to-live', 'to-snapshot'], nowLive: ['to-live'] });
@@ -39,7 +39,7 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(await marks(store.sql)).toEqual({});
   });
 
-  test('lists nothing again that they have removed, and takes nothing away that they have added', async () => {
+  test('lists nothing again that they removed, and removes nothing that they added', async () => {
     await standing(store, line('removed'), line('other'));
     await delta('s1', { changed: ['added'], removed: ['removed'] });
     await lag('m0', line('removed'), line('other'));
@@ -48,7 +48,7 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(await skuRow(store.sql, 'added')).toMatchObject({ listed: true });
   });
 
-  test('leaves the token where deltas have brought it, and what they have shown of its age', async () => {
+  test('leaves the token where deltas have moved it, and what they have shown of its age', async () => {
     await standing(store, line('A'));
     await delta('s1');
     await delta('s2');
@@ -62,7 +62,7 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(manifestAppliedAt).not.toEqual(before.manifestAppliedAt);
   });
 
-  test('ends no doubt of what the mirror has, as one that is newer or the same does', async () => {
+  test('ends no doubt about what the mirror contains, unlike a newer one or the same', async () => {
     const { sql } = store;
     await standing(store, line('A'));
     await delta('s1');
@@ -80,7 +80,7 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(await doubts()).toEqual({ doubt: 'distrusted', behind: false, differs: false, unclear: 0 });
   });
 
-  test('tells of SKUs that no delta has reported since, and of those reported before', async () => {
+  test('counts for SKUs that no delta has reported since, even if one reported them before', async () => {
     await standing(store, line('before'), line('quiet'), line('since'));
     await delta('s1', { changed: ['before'] });
     await delta('s2', { changed: ['since'] });
@@ -95,7 +95,7 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: null });
   });
 
-  test('of the token that deltas have come back to is no older than they', async () => {
+  test('is not older than the deltas if they have returned to its token', async () => {
     await standing(store, line('A'));
     await delta('s1', { changed: ['A'] });
     await delta('m0', { changed: ['A'], nowLive: ['A'] });
@@ -104,28 +104,28 @@ describe('a manifest of a snapshot that deltas have left', () => {
   });
 });
 
-describe('a manifest of a snapshot that deltas have left, whose chain is broken,', () => {
-  test('takes the chain’s place; what was reported since is asked about, and what was live stays live', async () => {
+describe('a manifest of a snapshot that deltas have left, when their chain is broken,', () => {
+  test('replaces the chain; what was reported since is requested, and what was live stays live', async () => {
     const lines = [line('to-live'), line('to-snapshot', { priceSource: 'live' }), line('quiet')];
     await standing(store, ...lines);
     await delta('s1', { changed: ['to-live', 'to-snapshot'], nowLive: ['to-live'] });
     await noteBrokenChain(store.sql, 's1');
     await lag('m0', ...lines);
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 'm0', chainBrokenAt: null });
-    // No delta from here on reports what has come back to how it was then: as live it is refreshed by itself.
+    // No later delta reports a SKU that has returned to its former state; as live it is refreshed anyway.
     expect(await skuRow(store.sql, 'to-live')).toMatchObject({ source: 'live', hash: null });
     expect(await skuRow(store.sql, 'to-snapshot')).toMatchObject({ source: 'live', hash: null });
     expect(await marks(store.sql)).toEqual({ 'to-live': 'changed', 'to-snapshot': 'changed' });
   });
 
-  test('sets the token: what deltas left before tells no longer of what came between', async () => {
+  test('sets the token: what deltas left earlier is no evidence any more', async () => {
     await standing(store, line('A'));
     await delta('s1');
     await delta('s2');
     await noteBrokenChain(store.sql, 's2');
     await lag('s1', line('A', { priceSource: 'live' }));
     expect(await leftTokens()).toEqual([]);
-    // As of an unknown snapshot, its lines count: deltas go on from it.
+    // Its snapshot is unknown now, so its lines count: deltas continue from it.
     await lag('m0', line('A'));
     expect(await skuRow(store.sql, 'A')).toMatchObject({ source: 'snapshot', hash: 'h1' });
     expect((await readSyncState(store.sql)).snapshotId).toBe('m0');
@@ -167,8 +167,8 @@ async function leftTokens(): Promise<string[]> {
   return rows.map(({ token }) => token);
 }
 
-describe('what is remembered of left tokens', () => {
-  test('is the last time that each was left', async () => {
+describe('the record of left tokens', () => {
+  test('contains the last time that each was left', async () => {
     await standing(store, line('A'));
     for (const token of ['s1', 's2', 'm0', 's3', 's3']) await delta(token);
     expect(await leftTokens()).toEqual(['s1', 's2', 'm0']);
@@ -193,14 +193,14 @@ describe('what is remembered of left tokens', () => {
     expect(await leftTokens()).toEqual(['t3', 't2', 't1']);
   });
 
-  test('is not whether the present token was left before', async () => {
+  test('does not count the present token as left, even if it was left before', async () => {
     await standing(store, line('A'));
     for (const token of ['s1', 'm0']) await delta(token);
     const left = async (snapshotId: string) => await isLeft(store.sql, { snapshotId, generatedAt: null });
     expect([await left('m0'), await left('s1'), await left('s9')]).toEqual([false, true, false]);
   });
 
-  test('is of what was built by then: a later time is of another one, unless no time stands still', async () => {
+  test('applies to what was built by then, not to a later rebuild, unless build times are unreliable', async () => {
     await standing(store, line('A'));
     for (const token of ['s1', 's2']) await delta(token);
     const [{ leftAt }] = await store.sql<[{ leftAt: Date }]>`

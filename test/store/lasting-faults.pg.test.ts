@@ -4,8 +4,8 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { found, useStore } from './support.ts';
 
 /*
- * Prices in another unit, satang for baht or another currency, or one for all sizes. Every answer says so, also the
- * second; a seller who acted on them would sell at a hundredth, or a hundred times.
+ * Prices in another unit, satang for baht or another currency, or one for all sizes. Every answer repeats them,
+ * even the second; a seller who acted on them would sell at a hundredth of the price, or at a hundred times.
  */
 
 const store = useStore();
@@ -16,7 +16,7 @@ const times = (factor: number) =>
   Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
 const all = (factor: number, of = skus) => of.map((sku) => found(sku, times(factor)));
 
-test('are not acted on, whatever number of answers says the same, until they are in the old one', async () => {
+test('prices in another unit are not acted on, however often they are answered, until they are normal again', async () => {
   const { sql } = store;
   const moves = daemon();
   await priced(...skus);
@@ -36,7 +36,7 @@ test('are not acted on, whatever number of answers says the same, until they are
   expect(await seen('S00')).toMatchObject({ doubt: null, actionable: true, price: 4141 });
 });
 
-test('turn out to be in another unit where the first that moved did not show it yet', async () => {
+test('implausible prices turn out to be in another unit once more SKUs have moved', async () => {
   const moves = daemon();
   await priced(...skus);
   const first = await answer(all(0.0285, skus.slice(0, 6)), moves);
@@ -52,7 +52,7 @@ test('turn out to be in another unit where the first that moved did not show it 
   expect(await seen('S00')).toMatchObject({ doubt: 'mass-move', actionable: false });
 });
 
-test('once they are over, what is still in that unit is asked again at once', async () => {
+test('once a fault is over, SKUs still in the other unit are requested again at once', async () => {
   const { sql } = store;
   let now = 0;
   const moves = daemon(() => now);
@@ -75,7 +75,7 @@ test('once they are over, what is still in that unit is asked again at once', as
   expect(due.map(({ sku }) => sku as string)).toEqual(skus.slice(30));
 });
 
-test('that the seller accepts are prices, also of SKUs that are only asked then; single ones are doubted as ever', async () => {
+test('accepted faults also cover SKUs answered later; single ones are doubted as ever', async () => {
   const { sql } = store;
   const moves = daemon();
   await priced(...skus);
@@ -91,7 +91,7 @@ test('that the seller accepts are prices, also of SKUs that are only asked then;
   expect((await answer(all(100, ['S39']), moves)).doubted).toHaveLength(1);
 });
 
-test('that are the same for all sizes are not acted on either, until they differ again', async () => {
+test('one price for all sizes is not acted on either, until sizes differ again', async () => {
   const moves = daemon();
   await priced(...skus);
   const lowest = { 40: 4000, 41: 4000, 42: 4000, 43: 4000 };

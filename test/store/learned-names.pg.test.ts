@@ -19,13 +19,13 @@ const HOUR = 3600;
 interface Daemon {
   readonly forms: EntryForms;
   readonly read: () => Promise<void>;
-  /** The form by which an answer with these entries was read, and what was said of it. */
+  /** The form by which an answer with these entries was read, and the news about it. */
   readonly answered: (
     ...entries: unknown[]
   ) => Promise<{ readonly by: EntryForm | null; readonly news: unknown }>;
 }
 
-/** A daemon that starts now, with a monotonic clock of its own. */
+/** Returns a daemon that starts now, with a monotonic clock of its own. */
 async function daemon(fields = FIELDS, clock = { now: 1e6 }): Promise<Daemon> {
   const names = keepNames(store.sql, { ...systemClock, monotonic: () => clock.now });
   await names.read();
@@ -59,7 +59,7 @@ async function learn(from: { answered(entry: unknown): Promise<unknown> }, entry
   for (let n = 0; n < 3; n += 1) await from.answered(entry);
 }
 
-describe('the field that entries have their price in', () => {
+describe('the field in which entries have their price', () => {
   test.each([
     ['a field', { lowest_ask: 900 }, 'lowest_ask'],
     ['numbers without any', 900, null],
@@ -70,7 +70,7 @@ describe('the field that entries have their price in', () => {
     expect(forms.held).toEqual({ field: value });
   });
 
-  test('is that of the daemon that learned it first, which the other hears of, in time or at its next answer', async () => {
+  test('is that of the daemon that learned it first; others learn it by reading, or at their next answer', async () => {
     const [one, two, three] = [await daemon(), await daemon(), await daemon()];
     await learn(one, { lowest_ask: 900 });
     expect(await two.answered({ price: 1290, lowest_ask: 900 })).toEqual({
@@ -82,7 +82,7 @@ describe('the field that entries have their price in', () => {
     expect(await rows()).toEqual(held('lowest_ask'));
   });
 
-  test('is learned once by daemons whose answers come at the same time', async () => {
+  test('is learned once by daemons whose answers arrive at the same time', async () => {
     const daemons = [await daemon(), await daemon(), await daemon()];
     await Promise.all(
       daemons.flatMap(({ answered }) => [900, 800, 700, 600].map((price) => answered({ lowest_ask: price }))),
@@ -95,7 +95,7 @@ describe('the field that entries have their price in', () => {
     expect((await readLearnedNames(store.sql)).price?.step).toBe(3);
   });
 
-  test('is missing for an hour of Postgres, whoever reads, and is let go by one of them', async () => {
+  test("is missing for an hour of Postgres's clock, whoever reads, and is dropped by one of them", async () => {
     const one = await daemon();
     await learn(one, { price: 900 });
     expect((await one.answered({ lowest_ask: 900 })).news).toBe('missing');
@@ -108,12 +108,12 @@ describe('the field that entries have their price in', () => {
     await setClockAhead(store.sql, HOUR + 60);
     const [two, three] = [await daemon(), await daemon()];
     expect((await two.answered({ lowest_ask: 900 })).news).toBe('let-go');
-    // It has not heard that, and finds it out.
+    // It does not know that yet, and finds out.
     expect(await three.answered({ lowest_ask: 900 })).toEqual({ by: { field: 'lowest_ask' }, news: null });
     expect(await rows()).toEqual({ price: { value: 'lowest_ask', answers: 1, missing: false } });
   });
 
-  test('is not missing any longer for any of them once one has read it', async () => {
+  test('is no longer missing for any of them once one has read it', async () => {
     const [one, two] = [await daemon(), await daemon()];
     await learn(one, { price: 900 });
     await one.answered({ lowest_ask: 900 });
@@ -122,7 +122,7 @@ describe('the field that entries have their price in', () => {
     expect(await rows()).toEqual(held('price'));
   });
 
-  test('is missing by the clock of the process while that runs, whatever that of Postgres does', async () => {
+  test('is missing by the clock of the process while that runs, whatever the clock of Postgres does', async () => {
     const clock = { now: 0 };
     const one = await daemon(FIELDS, clock);
     await learn(one, { price: 900 });
@@ -139,7 +139,7 @@ describe('the field that entries have their price in', () => {
     const late = new Promise<void>((resolve) => {
       arrives = resolve;
     });
-    // Its first statement is answered at once, and heard of late.
+    // Its first statement is answered at once, but the answer arrives late.
     let isFirst = true;
     const sql = new Proxy(store.sql, {
       apply(target, self, given) {
@@ -161,14 +161,14 @@ describe('the field that entries have their price in', () => {
     expect(forms.held).toEqual({ field: 'price' });
   });
 
-  test('does not count where it is not configured, and gives way to what is', async () => {
+  test('does not count if it is not configured, and gives way to one that is', async () => {
     await learn(await daemon(), { price: 1290, lowest_ask: 900 });
     const configured = await daemon(['lowest_ask']);
     await learn(configured, { price: 1290, lowest_ask: 900 });
     expect(await rows()).toEqual(held('lowest_ask'));
   });
 
-  test('is kept with that of the records beside it, and lost with it', async () => {
+  test('is stored with that of the records beside it, and dropped with it', async () => {
     const both = { form: { field: null }, also: { field: 'price' } };
     const one = await daemon();
     for (let n = 0; n < 2; n += 1) await one.forms.read(() => both);
@@ -187,7 +187,7 @@ describe('the field that entries have their price in', () => {
     expect(Object.keys(await rows())).toEqual(['price']);
   });
 
-  test('is kept with the hour in which the records beside it have another form, over restarts', async () => {
+  test('keeps, over restarts, the hour in which the records beside it have another form', async () => {
     const answered = (field: string) => async (by: Daemon) => {
       const { news } = await by.forms.read(() => ({ form: { field: null }, also: { field } }));
       return news?.kind ?? null;
@@ -210,7 +210,7 @@ describe('the field that entries have their price in', () => {
     expect((await daemon()).forms.also).toEqual({ field: 'lowest_ask' });
   });
 
-  test('is let go an hour after it was last there, whatever else is learned meanwhile', async () => {
+  test('is dropped an hour after it was last there, whatever else is learned meanwhile', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });
     await one.answered({ amount: 900 });
@@ -221,7 +221,7 @@ describe('the field that entries have their price in', () => {
     expect((await (await daemon()).answered({ amount: 900 })).news).toBe('let-go');
   });
 
-  test('is kept with what is no size beside it, which outlives the form', async () => {
+  test('is stored with the members that are no sizes, which outlive the form', async () => {
     const member = { name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false };
     const one = await daemon();
     await one.forms.read(() => ({ form: { field: 'price' }, others: [member] }));
@@ -238,7 +238,7 @@ describe('the field that entries have their price in', () => {
     expect((await daemon()).forms.others).toEqual([]);
   });
 
-  test('begins anew where its row was deleted', async () => {
+  test('is learned anew if its row was deleted', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });
     await store.sql`delete from catalog_internal.learned_names`;
@@ -254,7 +254,7 @@ describe('the fields of the manifest', () => {
   const applied = (snapshotId: string, url: string, id: string | null) =>
     baseline(store.url, [line('A')], { token: { snapshotId, readBy: { url, snapshotId: id } } });
 
-  test('are those of the last one that was applied', async () => {
+  test('are those of the last applied manifest', async () => {
     await applied('s1', 'file.url', 'version');
     expect(await fields()).toEqual({ url: 'file.url', snapshotId: 'version' });
     await applied('s2', 'download', null);
@@ -264,14 +264,15 @@ describe('the fields of the manifest', () => {
     expect(names.knownFields()).toEqual({ url: 'download', snapshotId: 'version' });
   });
 
-  test('do not include that of an identifier that the delta has rejected twice, with nothing between', async () => {
+  test('do not include that of an identifier that the delta has rejected twice in a row', async () => {
     const { sql } = store;
     const rejected = async (snapshotId: string, isUnknown: boolean) => {
       await applied(snapshotId, 'url', 'id');
       await noteBrokenChain(sql, snapshotId, isUnknown);
       return (await fields()).snapshotId;
     };
-    // What is too large to be told was counted from a token that is known; once, a replica may not know a new one.
+    // A delta that is too large to send was counted from a known token; and once, a replica may not know a new one
+    // yet.
     expect(await rejected('s1', true)).toBe('id');
     expect(await rejected('s2', false)).toBe('id');
     expect(await rejected('s3', true)).toBeNull();
@@ -279,7 +280,7 @@ describe('the fields of the manifest', () => {
   });
 });
 
-describe('of another partner', () => {
+describe('for another partner', () => {
   const OURS = { baseUrl: 'https://partner.example/v1', apiKey: 'key' };
   const OTHER = { ...OURS, baseUrl: 'https://staging.partner.example/v1' };
 
@@ -288,12 +289,12 @@ describe('of another partner', () => {
     await learn(await daemon(), { price: 900 });
   });
 
-  test('nothing is known where its account is adopted', async () => {
+  test('nothing is known once its account is adopted', async () => {
     await adoptAccount(store.sql, OTHER);
     expect(await rows()).toEqual({});
   });
 
-  test('nothing is known where an address is corrected before anything is mirrored; of another key all is', async () => {
+  test('nothing is known if the address is corrected before anything is mirrored; with another key, all is', async () => {
     await noteAccount(store.sql, { ...OURS, apiKey: 'new' });
     expect(await rows()).toEqual(held('price'));
     await noteAccount(store.sql, OTHER);
@@ -301,7 +302,7 @@ describe('of another partner', () => {
   });
 });
 
-test('a clock that was ahead has dated nothing into the future', async () => {
+test('a clock that was ahead leaves no date in the future', async () => {
   const { sql } = store;
   await sql`update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
   await setClockAhead(sql, 5 * HOUR);
@@ -316,7 +317,7 @@ test('a clock that was ahead has dated nothing into the future', async () => {
   expect(dated).toEqual({ past: true });
 });
 
-test('`doctor` is told of both forms that are held, and of none that is not', async () => {
+test('`doctor` gets both forms that are held, and none that is not', async () => {
   const known = async () => (await readOwnMirror(store.sql, FIELDS)).known;
   const { forms } = await daemon();
   const both = () => forms.read(() => ({ form: { field: null }, also: { field: 'price' } }));

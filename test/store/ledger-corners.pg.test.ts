@@ -23,7 +23,7 @@ import {
 const store = useStore();
 
 describe('a row of the ledger', () => {
-  test('that waits is not claimed by its name', async () => {
+  test('is not claimed by name while it waits', async () => {
     const { sql } = store;
     await mark(sql, ['A', 'B'], 'live', true);
     await sql`update catalog_internal.due set held_until = now() + interval '1 hour' where sku = 'A'`;
@@ -49,7 +49,7 @@ describe('a row of the ledger', () => {
     expect((await ledger(sql)).get('live')).toMatchObject({ reason: 'sweep', lane: 6 });
   });
 
-  test('keeps the reason of a mark that came while it was asked', async () => {
+  test('keeps the reason of a mark that came during its request', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'sweep');
@@ -59,7 +59,7 @@ describe('a row of the ledger', () => {
     expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', lane: 1, claim: null });
   });
 
-  test('that was in a failed call shares calls again once it is answered', async () => {
+  test('that was in a failed call joins calls again once it is answered', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A']);
@@ -69,7 +69,7 @@ describe('a row of the ledger', () => {
     expect([...(await sql`select largest_call from catalog_internal.due`)]).toEqual([{ largest_call: null }]);
   });
 
-  test('keeps its lane when it is deferred, and is in that of errors when it is again', async () => {
+  test('keeps its lane when deferred once, and moves to that of errors when deferred again', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A'], { priceSource: 'live' });
     await mark(sql, ['A'], 'changed', true);
@@ -83,7 +83,7 @@ describe('a row of the ledger', () => {
     expect((await ledger(sql)).get('A')).toMatchObject({ lane: 2, deferrals: 0 });
   });
 
-  test('is in its lane as before, and has failed once, after errors that all others share', async () => {
+  test('keeps its lane and a single failure after errors that all SKUs share', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'changed');
@@ -97,7 +97,7 @@ describe('a row of the ledger', () => {
     }
   });
 
-  test('says why its last answer was an error, until one is none', async () => {
+  test('contains why its last answer was an error, until an answer is none', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     const causes = async () => {
@@ -151,7 +151,7 @@ describe('a failed call', () => {
   });
 });
 
-test('an incident that goes on for another reason began when it began', async () => {
+test('an incident that goes on for another reason keeps its start', async () => {
   const { sql } = store;
   await sql`update catalog_internal.live_plan set incident_because = 'deferrals', incident_since = to_timestamp(1000)`;
   const nothing = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false };
@@ -162,7 +162,7 @@ test('an incident that goes on for another reason began when it began', async ()
   expect(row).toEqual({ because: 'live-count', since: 1000 });
 });
 
-test('metadata has changed when a field did, and was seen with each record', async () => {
+test('metadata is changed when a field is, and refreshed with each record', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const times = async () => {
@@ -183,7 +183,7 @@ test('metadata has changed when a field did, and was seen with each record', asy
   expect(third.changed.getTime()).toBeGreaterThan(second.changed.getTime());
 });
 
-test('a hash of before it was live says nothing of a SKU whose price has moved since', async () => {
+test('a hash from before a SKU was live is dropped once its price moves', async () => {
   const { sql } = store;
   await knownSkus(sql, ['moved', 'still'], { priceSource: 'live' });
   await answerAsked(sql, found('moved', { 9: 100 }), found('still', { 9: 100 }));

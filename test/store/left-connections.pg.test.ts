@@ -6,7 +6,7 @@ import { registerInstance } from '../../src/store/setup/instance.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** A login that may connect, and nothing else: no temporary table, nothing of the mirror. */
+/** A login that may connect but nothing else: it can create no temporary table and use nothing of the mirror. */
 const login = `login_${randomBytes(4).toString('hex')}`;
 
 let database: TestDatabase;
@@ -29,8 +29,8 @@ afterAll(async () => {
 });
 
 /*
- * Sessions of these end by no timeout (SESSION): what is left of each failed run would count against max_connections
- * until the process ends.
+ * Sessions of these have no timeout (SESSION): those left by failed runs would count against max_connections until
+ * the process ends.
  */
 test.each([
   ['a manifest whose table Postgres refuses', () => Baseline.open(url)],

@@ -24,7 +24,7 @@ test('statements of a pool end with their client, on its first connection and on
   await eventually(async () => expect(await sleeping(71)).toBe(0), { within: 30_000 });
 });
 
-test('a statement of a connection of its own ends with it', async () => {
+test('a statement of a dedicated connection ends with it', async () => {
   const client = await connectAlone(store.url, { application_name: 'alone' });
   onTestFinished(() => client.end().catch(() => {}));
   const left = client.query('select pg_sleep(72)').catch(() => {});

@@ -32,7 +32,7 @@ describe('what a call has taught', () => {
     return row;
   };
 
-  test('is stored, and where it is nothing, everything stays as it is', async () => {
+  test('is stored, and if it is nothing, everything stays as it is', async () => {
     const call = { computed: 3, deferred: 1, snapshotAsked: 90, snapshotDeferred: 0 };
     await storeLesson(
       store.sql,
@@ -49,7 +49,7 @@ describe('what a call has taught', () => {
     expect(await stored()).toEqual({ ...taught, ceiling: null, at: 0 });
   });
 
-  test('credit that was not used is given back, unless the ceiling is met', async () => {
+  test('returns unused credit, unless the ceiling is met', async () => {
     const from = async () => {
       const [{ at }] = await store.sql<[{ at: number }]>`
         select extract(epoch from credit_from - since)::float8 as at from catalog_internal.live_ceiling`;
@@ -67,7 +67,7 @@ describe('what a call has taught', () => {
     expect(await from()).toBeCloseTo(-1.5, 3);
   });
 
-  test('of the ceiling is not stored where another call has changed it, and each call is told that it was', async () => {
+  test('about the ceiling is not stored if another call has changed it, and each call learns whether it was', async () => {
     const first = { ...NO_CEILING, step: 1, perMinute: 88, since: 5000 };
     await storeLesson(store.sql, { ...NOTHING, ceiling: first }, WORKED);
     const late = { ...NOTHING, ceiling: { ...first, perMinute: 33 } };
@@ -82,7 +82,7 @@ describe('what a call has taught', () => {
     expect(await stored()).toMatchObject({ ceiling: 33 });
   });
 
-  test('that a block is over has what may be asked for grow from then on', async () => {
+  test('if it ends a block, restarts the growth of what may be requested', async () => {
     const from = async () => {
       const { creditFrom, now } = await readLivePlan(store.sql);
       return now - creditFrom;
@@ -95,7 +95,7 @@ describe('what a call has taught', () => {
     expect(await from()).toBeLessThan(60_000);
   });
 
-  test('an answer that was applied is noted, every five seconds at most', async () => {
+  test('includes an applied answer, noted every five seconds at most', async () => {
     await storeLesson(store.sql, NOTHING, WORKED);
     const { succeeded } = await reprice();
     expect(succeeded).toBeInstanceOf(Date);
@@ -106,7 +106,7 @@ describe('what a call has taught', () => {
     expect((await reprice()).succeeded?.getTime()).toBeGreaterThanOrEqual(succeeded?.getTime() ?? Infinity);
   });
 
-  test('the pause between failing calls ends with one that works, and with no other', async () => {
+  test('ends the pause between failing calls if it comes from the call that works, and no other', async () => {
     await failCall(store.sql, HOUR, 0);
     await storeLesson(store.sql, NOTHING, WORKED);
     expect(await callPause(store.sql)).toMatchObject({ failures: 1 });
@@ -115,7 +115,7 @@ describe('what a call has taught', () => {
     expect((await reprice()).outcome).toBe('done');
   });
 
-  test('does not wait for a manifest that is being merged, and what is stored meanwhile is all but the budget', async () => {
+  test('does not wait for a manifest being merged, and is then stored without the budget', async () => {
     const other = connect(store.url, { max: 1 });
     await other.begin(async (tx) => {
       await tx`select from catalog_internal.sync for update`;

@@ -3,7 +3,7 @@ import { connect, type Sql, transaction } from '../../src/store/connection/db.ts
 import { type PriceMove, repairSequencesAtStart, writeChanges } from '../../src/store/history/changes.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
-/** A mirror, and the position of a reader that has read everything of it. */
+/** A mirror's database and a connection to it. */
 interface Mirror {
   readonly url: string;
   readonly sql: Sql;
@@ -20,7 +20,7 @@ async function opened(database: TestDatabase): Promise<Mirror> {
 
 const newMirror = async () => await opened(await createDatabase('migrated'));
 
-/** As a dump of it, loaded into a database of its own; `mirror` goes on afterwards. */
+/** Returns a mirror as if restored from a dump into another database; the original can be reopened afterwards. */
 async function restored({ url, sql }: Mirror): Promise<Mirror> {
   await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
   await sql.end({ timeout: 2 });
@@ -36,7 +36,7 @@ const reopened = async ({ url }: Mirror): Promise<Mirror> => {
 const moves = (names: readonly string[]): PriceMove[] =>
   names.map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
 
-/** A change each, in transactions of their own. */
+/** Makes one change per name, each in its own transaction. */
 async function change({ sql }: Mirror, ...names: string[]): Promise<void> {
   for (const name of names)
     await transaction(sql, (tx) => writeChanges(tx, { moves: moves([name]), fields: [] }, null));
@@ -47,7 +47,7 @@ async function positionOf({ sql }: Mirror): Promise<string> {
   return row.position;
 }
 
-/** What a reader gets after its position: names of SKUs, or the SQLSTATE of the refusal. */
+/** Returns what a reader gets after its position: names of SKUs, or the SQLSTATE of the refusal. */
 async function after({ sql }: Mirror, position: string): Promise<string[] | string> {
   try {
     const rows = await sql<{ sku: string }[]>`select sku from catalog.changes(${position})`;
@@ -57,7 +57,7 @@ async function after({ sql }: Mirror, position: string): Promise<string[] | stri
   }
 }
 
-test('a reader that has read beyond the backup is refused by what was restored, whatever has changed there since', async () => {
+test('a restored mirror refuses a reader that has read beyond the backup, whatever has changed since', async () => {
   const source = await newMirror();
   await change(source, 'a', 'b');
   const shared = await positionOf(source);
@@ -71,7 +71,7 @@ test('a reader that has read beyond the backup is refused by what was restored, 
   expect(await after(goesOn, shared)).toEqual(['c', 'd', 'e']);
 });
 
-test('each restore is a gap of its own: of the restored, and of what was restored from that', async () => {
+test('each restore makes a separate gap, even a restore of a restored mirror', async () => {
   const first = await newMirror();
   await change(first, 'a');
   const second = await restored(first);
@@ -91,7 +91,7 @@ test('each restore is a gap of its own: of the restored, and of what was restore
   expect(await after(third, '0')).toEqual(['a', 'd', 'e', 'h', 'i', 'j']);
 });
 
-test('the gap is there also where the first who wrote after the restore was rolled back', async () => {
+test('the gap exists even if the first writer after the restore was rolled back', async () => {
   const source = await newMirror();
   await change(source, 'a');
   const known = await positionOf(source);
@@ -108,7 +108,7 @@ test('the gap is there also where the first who wrote after the restore was roll
   expect(await after(copy, known)).toEqual(['x', 'y', 'z']);
 });
 
-test('where nothing was written yet but which database this is, one begins behind all that may be lost', async () => {
+test('a restored mirror that has only noted its identity begins behind all that may be lost', async () => {
   const source = await newMirror();
   await change(source, 'a', 'b');
   const copy = await restored(source);
@@ -129,7 +129,7 @@ test('where nothing was written yet but which database this is, one begins behin
   expect(await after(copy, beyond)).toBe('CM001');
 });
 
-test('a position of another mirror is refused, whichever of the two is older and has more changes', async () => {
+test('a position of another mirror is refused, whichever is older and has more changes', async () => {
   const older = await newMirror();
   await change(older, 'a', 'b');
   const younger = await newMirror();
@@ -137,7 +137,7 @@ test('a position of another mirror is refused, whichever of the two is older and
   const positions = [await positionOf(older), await positionOf(younger)];
   expect(await after(younger, positions[0]!)).toBe('CM001');
   expect(await after(older, positions[1]!)).toBe('CM001');
-  // From the beginning a reader has all of either.
+  // From the beginning, a reader gets everything of either.
   expect([await after(older, '0'), await after(younger, '0')]).toEqual([
     ['a', 'b'],
     ['x', 'y', 'z'],

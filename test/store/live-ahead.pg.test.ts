@@ -5,7 +5,10 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** Minutes ago: around those that count, before and after them, never, and what a clock that was ahead has written. */
+/**
+ * Minutes ago: around the limits that count, before and after them, never, and as written by a clock that was
+ * ahead.
+ */
 const ago = (around: number) =>
   fc.oneof(
     fc.constant(null),
@@ -20,8 +23,8 @@ const drawn = fc.record({
   credit: ago(60).map((minutes) => minutes ?? 0),
 });
 
-/** live_ahead has the condition of isOutage once more, as a view reads it. */
-test('drawn: when a live SKU has its turn is told but in an outage, as calls see it, and where none was computed for half an hour', async () => {
+/** live_ahead repeats the condition of isOutage in the form in which a view reads it. */
+test('(random states) live_ahead is null exactly in an outage, or if nothing was computed for half an hour', async () => {
   const { sql } = store;
   await sql`insert into catalog_internal.catalog_counts (counted_at, counted_in_ms, counts) values (clock_timestamp(), 1, '{"due": []}')`;
   const at = (minutes: number | null) =>

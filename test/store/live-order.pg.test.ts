@@ -17,7 +17,7 @@ import {
 
 const store = useStore();
 
-/** A schedule in two hours, made of the row as it is now. */
+/** Returns a schedule in two hours, made from the row as it is now. */
 async function at(sku: string) {
   const [row] = await store.sql<[{ version: string }]>`
     select xmin::text as version from catalog_internal.due where sku = ${sku}`;
@@ -37,7 +37,7 @@ test('a SKU that was marked since its schedule was made keeps its mark', async (
   expect(rows.get('B')?.dueIn).toBeCloseTo(2, 1);
 });
 
-test('nor is a schedule newer than what an answer has decided since it was made, or than that one could not be stored', async () => {
+test('a SKU that an answer doubted, or that could not be stored, since its schedule was made keeps that', async () => {
   const { sql } = store;
   await knownSkus(sql, ['doubted', 'unstored', 'as it was']);
   for (const sku of ['doubted', 'unstored', 'as it was']) await answerAsked(sql, found(sku, { 9: 90 }));
@@ -55,7 +55,7 @@ test('nor is a schedule newer than what an answer has decided since it was made,
   expect(rows.get('as it was')).toMatchObject({ reason: 'live', dueIn: expect.closeTo(2, 1) });
 });
 
-/** As after an incident. */
+/** Releases snapshot-priced SKUs, as after an incident. */
 const releaseSnapshots = () =>
   unscheduleSnapshot(store.sql, {
     after: '',
@@ -63,7 +63,7 @@ const releaseSnapshots = () =>
     next: { liveMs: REFRESH.liveMs, snapshotMs: REFRESH.snapshotMs, snapshotReason: 'sweep' },
   });
 
-/** A snapshot-priced SKU that was deferred twice, so that it counts as live after its answer, too. */
+/** Defers a snapshot-priced SKU twice, so that it still counts as live after its answer. */
 async function deferredTwice(sku: string): Promise<void> {
   await knownSkus(store.sql, [sku]);
   for (let times = 0; times < 2; times += 1) {
@@ -75,7 +75,7 @@ async function deferredTwice(sku: string): Promise<void> {
   expect((await ledger(store.sql)).get(sku)).toMatchObject({ reason: 'live', live: true });
 }
 
-test('a SKU that counts as live for its own deferrals still does after an incident, or an outage', async () => {
+test('a SKU that counts as live for its own deferrals still does after an incident or an outage', async () => {
   const { sql } = store;
   await deferredTwice('A');
   await knownSkus(sql, ['B']);
@@ -87,7 +87,7 @@ test('a SKU that counts as live for its own deferrals still does after an incide
   expect(rows.get('B')).toMatchObject({ reason: 'sweep', live: false });
 });
 
-test('but not where a report has said since that it is snapshot-priced', async () => {
+test('a SKU that a report has since shown as snapshot-priced does not count as live any more', async () => {
   const { sql } = store;
   await deferredTwice('A');
   await mark(sql, ['A'], 'changed', false);
@@ -96,7 +96,7 @@ test('but not where a report has said since that it is snapshot-priced', async (
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'sweep', live: false });
 });
 
-test('what was learned of a rate stands; of others it is what the past says', async () => {
+test('a learned rate stays, and a SKU without one gets the rate of its past', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await mark(sql, ['A', 'B'], 'live', true);
@@ -111,7 +111,7 @@ test('what was learned of a rate stands; of others it is what the past says', as
 test.each([
   ['10 days', 3 * 24 * 60],
   ['2 days', 2 * 24 * 60],
-])('the past of a SKU that was first priced %s ago is %i minutes', async (since, minutes) => {
+])('the past of a SKU first priced %s ago is %i minutes', async (since, minutes) => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await sql`update catalog.skus set first_priced_at = now() - ${since}::interval`;
@@ -124,7 +124,7 @@ test.each([
   for (const row of rows) expect(row.minutes).toBeCloseTo(minutes, 0);
 });
 
-test('a SKU whose line moves, or that somebody hinted at, is not put off by a schedule of its rate', async () => {
+test('a SKU whose line moves, or that was hinted at, is not postponed by a schedule from its rate', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B', 'C', 'D']);
   await mark(sql, ['A', 'B', 'C', 'D'], 'live', true);

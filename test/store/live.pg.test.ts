@@ -21,7 +21,7 @@ const record = (sku: string, price: number): SkuResult => ({
   product: NO_METADATA,
 });
 
-test('what a refresh learned is kept, and says when the next refresh is due', async () => {
+test('what a refresh learned is stored, and determines when the next refresh is due', async () => {
   await liveSkus('A', 'B');
   await store.sql`insert into catalog_internal.watched (sku, weight) values ('A', 7)`;
   await store.sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
@@ -67,7 +67,7 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
   expect(due.b).toBeGreaterThan(400);
 });
 
-test('a later refresh is told whether a price had moved, and how long ago the refresh before was', async () => {
+test('a later refresh learns whether a price moved, and how long ago the last refresh was', async () => {
   await liveSkus('A', 'B');
   const ask = async (prices: readonly [number, number]) => {
     const told: { sku: string; moved: boolean; minutes: number | null }[] = [];
@@ -93,7 +93,7 @@ test('a later refresh is told whether a price had moved, and how long ago the re
   expect(a?.minutes).toBeCloseTo(10, 0);
 });
 
-test('a later refresh is told of both memories; of what an earlier version has learned there are none', async () => {
+test('a later refresh gets both memories, or none for what an earlier version learned', async () => {
   await liveSkus('A', 'B');
   const memories = (odds: number) => ({
     long: { alpha: 2, beta: 4000 + odds, prior: 0.25 },
@@ -123,7 +123,7 @@ test('a later refresh is told of both memories; of what an earlier version has l
   expect(await ask(0)).toEqual({ memories: { A: memories(-1.5), B: null }, priors: { A: 0.5, B: null } });
 });
 
-test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
+test('named SKUs are claimed beside quotas, unless another claim holds them', async () => {
   await liveSkus('A', 'B', 'C');
   const first = await claimDue(store.sql, { named: ['B'] }, 60_000);
   expect(first?.skus.map(({ sku }) => sku)).toEqual(['B']);
@@ -132,7 +132,7 @@ test('named SKUs are claimed beside quotas, unless someone holds them', async ()
   expect(await claimDue(store.sql, { named: ['A', 'B'] }, 60_000)).toBeNull();
 });
 
-test('SKUs alike in rate and weight are one group; unknown ones have the prior rate', async () => {
+test('SKUs with similar rate and weight form a group; unknown ones have the prior rate', async () => {
   await liveSkus('A', 'B', 'C', 'D');
   await store.sql`insert into catalog_internal.live_rates values ('A', 1, 100), ('B', 1.01, 100), ('C', 1, 2)`;
   const groups = (await rateGroups(store.sql, { alpha: 1, beta: 1000 }, false)).toSorted(
@@ -143,7 +143,7 @@ test('SKUs alike in rate and weight are one group; unknown ones have the prior r
   expect(groups[2]?.lambda).toBeCloseTo(0.001);
 });
 
-test('of SKUs never refreshed as live, the past says the rate; during an incident everything priced is counted', async () => {
+test('the past gives the rate of SKUs never refreshed as live; an incident counts everything priced', async () => {
   await liveSkus('A', 'B');
   await store.sql`update catalog.skus set state = 'priced', first_priced_at = now() - interval '1000 minutes'`;
   await store.sql`
@@ -160,7 +160,7 @@ test('of SKUs never refreshed as live, the past says the rate; during an inciden
   expect(all[0]?.lambda).toBeCloseTo(1 / 2000, 5);
 });
 
-test('the plan shows recent live computations and deferrals, and the ceiling', async () => {
+test('the plan contains recent live computations and deferrals, and the ceiling', async () => {
   await liveSkus('A', 'B', 'C');
   const calls = [
     [0, 5, 0, 0, 0],
@@ -191,7 +191,7 @@ test('the plan shows recent live computations and deferrals, and the ceiling', a
   ]);
 });
 
-test('estimates go by the rates that p_right goes by, and say of how many SKUs they are known', async () => {
+test('estimates use the same rates as p_right, and the share of SKUs with a known rate', async () => {
   const { sql } = store;
   expect(await readLearnedRates(sql)).toEqual({ groups: [], knownPart: 0 });
   await liveSkus('A', 'B', 'C', 'D');
@@ -207,7 +207,7 @@ test('estimates go by the rates that p_right goes by, and say of how many SKUs t
   expect(found).toEqual([
     [1, expect.closeTo(1060)],
     [1, expect.closeTo(140)],
-    // Of which nothing is known.
+    // The SKU about which nothing is known.
     [1, expect.closeTo(75)],
     [1, expect.closeTo(34)],
   ]);

@@ -10,7 +10,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** A session of a role of its own, with these rights, that names itself. */
+/** Opens a session of a separate role with these privileges and this application name. */
 async function neighbour(application: string, rights: string): Promise<{ role: string; sql: Sql }> {
   const role = `neighbour_${randomBytes(6).toString('hex')}`;
   await store.sql.unsafe(`create role ${role} login password 'x' ${rights}`);
@@ -35,7 +35,7 @@ test('nobody is named while nobody waits', async () => {
   });
 });
 
-test('who has the watchlist locked is named, although nobody is left waiting for it', async () => {
+test('the holder of a lock on the watchlist is named, even if nobody waits for it', async () => {
   const { role, sql } = await neighbour('pricing-tool', 'in role catalog_watcher');
   await sql.begin(async (tx) => {
     await tx`set local idle_in_transaction_session_timeout = 0`;
@@ -55,7 +55,7 @@ test('who has the watchlist locked is named, although nobody is left waiting for
   expect(await readLockHolders(store.sql)).toEqual([]);
 });
 
-test('who waits in between is not named: it holds up nobody, once the one at the end is done', async () => {
+test('a session that waits in between is not named, because it blocks nobody once the first is done', async () => {
   const first = await neighbour('first', 'superuser');
   const between = await neighbour('between', 'superuser');
   const waiting: Promise<unknown>[] = [];
@@ -79,7 +79,7 @@ test('who waits in between is not named: it holds up nobody, once the one at the
   await Promise.allSettled(waiting);
 });
 
-test('at the end of a queue of sessions that wait stands the one that is named, with how long it is waited for', async () => {
+test('the session at the end of a queue of waiting ones is named, with how long it has been waited for', async () => {
   const { role, sql } = await neighbour('', 'superuser');
   const waiting: Promise<unknown>[] = [];
   await sql.begin(async (tx) => {
@@ -101,7 +101,7 @@ test('at the end of a queue of sessions that wait stands the one that is named, 
   await Promise.all(waiting);
 });
 
-test('whom a login waits for that acts as another role is named, to the logins that act so', async () => {
+test('the holder that a login acting as another role waits for is named to logins that act the same way', async () => {
   await using acting = await actingLogins(store.sql, store.url);
   const waiting = connect(await acting.login(), { max: 1 });
   const asking = connect(await acting.login(), { max: 1 });
@@ -130,7 +130,7 @@ test.each([
   ['a table of the ledger in exclusive mode', 'lock table catalog_internal.due in exclusive mode', 1],
   ['it in a mode that nobody minds', 'lock table catalog_internal.due in row exclusive mode', 0],
   ["a seller's table", 'lock table catalog.skus in exclusive mode', 0],
-])('whoever has %s locked is named without anybody waiting: %s', async (_, lock, named) => {
+])('the session that locks %s is named without anybody waiting: %s', async (_, lock, named) => {
   const { sql } = await neighbour('psql', 'superuser');
   await sql.begin(async (tx) => {
     await tx.unsafe(lock);
@@ -144,7 +144,7 @@ test.each([
   });
 });
 
-/** Whoever is at work ends it as soon as somebody holds this advisory lock. */
+/** A working session ends its work as soon as somebody holds this advisory lock. */
 const WORKED = 4_300_000;
 const WORKING = `do $$ begin
   while not exists (select from pg_locks where locktype = 'advisory' and objid = ${WORKED}) loop
@@ -152,7 +152,7 @@ const WORKING = `do $$ begin
   end loop;
 end $$`;
 
-test('a session of the mirror is named only where it is frozen', async () => {
+test('a session of the mirror is named only if it is frozen', async () => {
   const own = connect(store.url, { max: 1, name: 'catalog-mirror' });
   onTestFinished(() => own.end({ timeout: 1 }));
   await own.begin(async (tx) => {
@@ -165,7 +165,7 @@ test('a session of the mirror is named only where it is frozen', async () => {
       await told`select pg_advisory_xact_lock(${WORKED})`;
       await working;
     });
-    // Idle since just now: it goes on at once, as far as is known.
+    // Idle only since just now: for all we know it continues at once.
     const holders = await eventually(async () => {
       const since = performance.now();
       await tx`select`;
@@ -179,7 +179,7 @@ test('a session of the mirror is named only where it is frozen', async () => {
   });
 });
 
-test('who keeps others from migrating is named once nothing is at work there any more', async () => {
+test('the session that blocks migrating is named once nothing works there any more', async () => {
   const open = () => {
     const sql = connect(store.url, { max: 1, name: 'catalog-mirror migrate' });
     onTestFinished(() => sql.end({ timeout: 1 }));
@@ -215,7 +215,7 @@ test('who keeps others from migrating is named once nothing is at work there any
   await waits;
 });
 
-test('a program of the same role that is not of the mirror is named at its work, too', async () => {
+test("a program of the same role that is not the mirror's is named even at work", async () => {
   const psql = connect(store.url, { max: 1, name: 'psql' });
   onTestFinished(() => psql.end({ timeout: 1 }));
   await psql.begin(async (tx) => {
@@ -227,7 +227,7 @@ test('a program of the same role that is not of the mirror is named at its work,
   });
 });
 
-test('the error of whoever has waited in vain names who holds the lock', async () => {
+test('the error of a session that waited in vain names the holder of the lock', async () => {
   const { role, sql } = await neighbour('psql', 'superuser');
   await sql.begin(async (tx) => {
     await tx`lock table catalog.skus in access exclusive mode`;

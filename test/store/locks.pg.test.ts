@@ -43,7 +43,7 @@ function resultOf(sku: string, draw: Draw): SkuResult {
 
 const FAILED = { because: 'timeout', pauseMs: 50, holdMs: 50, largestCall: 50, callSize: null };
 
-/** What the mirror does beside itself, each of it in several processes. */
+/** Returns what the mirror does concurrently, each of it in several processes. */
 function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
   const claimed = async () => await claimDue(sql, { quotas: allDue(10 + draw(60)) }, LEASE_MS);
   const report = async () => {
@@ -123,7 +123,7 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
 
 const NO_TURN = { suspected: 0, confirmed: 0, dismissed: 0, threshold: 6, early: 0, earlyAt: 0 };
 
-/** Sellers in turns: what they lock of the list is their own affair. */
+/** Changes the watchlist as sellers do, one after the other: the locks among themselves are their own affair. */
 async function sell(sql: Sql, draw: Draw): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(1)`;
@@ -136,10 +136,10 @@ async function sell(sql: Sql, draw: Draw): Promise<void> {
   });
 }
 
-test('whoever locks SKUs and the ledger beside whom, there is no deadlock', async () => {
+test('nothing that locks SKUs and the ledger concurrently ends in a deadlock', async () => {
   const seed = Number(process.env['SEED'] ?? Math.trunc(Math.random() * 2 ** 31));
   await standing(store, ...NAMES.slice(0, 300).map((sku) => line(sku)));
-  // Rows lie in another order than that of their SKUs, as after some days.
+  // Rows are in another order than their SKUs, as after some days.
   await store.sql.unsafe(`
     create table public.aside as table catalog_internal.due;
     delete from catalog_internal.due;
@@ -159,7 +159,7 @@ test('whoever locks SKUs and the ledger beside whom, there is no deadlock', asyn
     [1, 2, 3, 4, 5, 6].map((nth) => repeat(nth, nth < 3 ? (draw) => sell(pool, draw) : mirror)),
   );
   await pool.end();
-  // What a connection has counted is known once it has ended; a transaction that was tried again throws nothing.
+  // A connection's counts become visible once it has ended; a transaction that was retried throws nothing.
   const counted = await eventually(async () => {
     const [row] = await store.sql<[{ deadlocks: number; others: number }]>`
       select deadlocks::int, (select count(*)::int from pg_stat_activity

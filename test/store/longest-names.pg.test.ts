@@ -9,7 +9,7 @@ import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.t
 
 const store = useStore();
 
-/** Signs of three bytes that no compression makes shorter: what an index has to hold. */
+/** Returns characters of three bytes that no compression shortens: the most that an index must hold. */
 function signs(count: number): string {
   const random = seeded(7);
   return Array.from({ length: count }, () => String.fromCodePoint(0x4e00 + random(20_000))).join('');
@@ -18,7 +18,7 @@ function signs(count: number): string {
 const recordOf = (size: string) =>
   readRecord({ code: '0000', size_map: { [size]: 1500 } }, { priceFields: ['price'], skuField: 'sku' });
 
-test('the longest size of the SKU with the longest name is stored, beside others; a longer one cannot be read', async () => {
+test('the longest size of the SKU with the longest name is stored; a longer one cannot be read', async () => {
   const sku = signs(MAX_KEY_LENGTH);
   const size = signs(Math.floor(MAX_SIZE_BYTES / 3));
   expect(isReadableSku(sku)).toBe(true);
@@ -36,7 +36,7 @@ test('the longest size of the SKU with the longest name is stored, beside others
   ]);
 });
 
-test('a member with an endless name is never muted, and keeps no other from being; nobody is told of it', async () => {
+test('a member with a very long name is never muted, prevents no other mute, and is not reported', async () => {
   const member = (name: string): Member => ({ part: 'product', path: JSON.stringify([name]) });
   const muted = [member(signs(1000)), member('views')];
   const members = { follows: () => false, note: () => ({ muted, unmuted: [], renewed: [] }) };

@@ -12,7 +12,7 @@ const { answer, passMinutes, seen, priced } = doubting(store);
 
 describe('prices that are suddenly gone', () => {
   const NOTHING = {};
-  /** An answer to a refresh that nothing has asked for but the schedule. */
+  /** Applies an answer to a refresh that only the schedule asked for. */
   async function swept(...results: readonly SkuResult[]): Promise<Applied> {
     const { sql } = store;
     const skus = results.map(({ sku }) => sku);
@@ -28,7 +28,7 @@ describe('prices that are suddenly gone', () => {
     return row;
   };
 
-  test('are shown as gone, and are looked for once more after five minutes, which decides', async () => {
+  test('are shown as gone, and are requested once more after five minutes, which decides', async () => {
     const { sql } = store;
     await priced('A', 'B');
     expect((await swept(found('A', NOTHING))).doubted).toEqual([{ sku: 'A', oddity: 'no-prices' }]);
@@ -54,7 +54,7 @@ describe('prices that are suddenly gone', () => {
     expect(await doubtOf('A')).toMatchObject({ doubt: null, reason: 'sweep' });
   });
 
-  describe('or are not there in the first record, though the manifest counts sizes,', () => {
+  describe('or are missing in the first record, though the manifest counts sizes,', () => {
     const listed = async (sizes: number | null) => {
       await priced('A');
       await knownSkus(store.sql, ['N']);
@@ -67,7 +67,7 @@ describe('prices that are suddenly gone', () => {
       ['no price', 'snapshot', { 40: null, 41: null }],
       ['no price', 'live', { 40: null, 41: null }],
     ])(
-      '(it has %s, %s) are looked for once more after five minutes, which decides',
+      '(it has %s, %s) are requested once more after five minutes, which decides',
       async (_, source, none) => {
         await listed(4);
         await store.sql`update catalog.skus set price_source = ${source} where sku = 'N'`;
@@ -100,27 +100,27 @@ describe('prices that are suddenly gone', () => {
       [null, { 41: null }],
       [4, { 41: 4100, 42: null }],
       [4, { 41: 4100 }],
-    ])('are no doubt with %s sizes in the manifest and %j in the record', async (sizes, prices) => {
+    ])('are not doubted with %s sizes in the manifest and %j in the record', async (sizes, prices) => {
       await listed(sizes);
       expect((await answer([found('N', prices)])).doubted).toEqual([]);
       expect(await doubtOf('N')).toMatchObject({ doubt: null });
     });
   });
 
-  test('and are there again were never gone', async () => {
+  test('and are there again leave no doubt', async () => {
     await priced('A');
     await swept(found('A', NOTHING));
     await swept(found('A', USUAL));
     expect(await doubtOf('A')).toMatchObject({ doubt: null, actionable: true, reason: 'sweep' });
   });
 
-  test('and are there again as other numbers are doubted for these', async () => {
+  test('but return with implausible numbers are doubted for those', async () => {
     await priced('A');
     await swept(found('A', NOTHING));
     expect((await swept(found('A', POISON))).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
   });
 
-  test('are right at once where a report has told of it, before or meanwhile', async () => {
+  test('are believed at once if a report said so, before or meanwhile', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await mark(sql, ['A'], 'changed');
@@ -131,11 +131,11 @@ describe('prices that are suddenly gone', () => {
     await mark(sql, ['B'], 'changed');
     expect((await ledger(sql)).get('B')).toMatchObject({ reason: 'changed', heldFor: null });
     await applyAnswer(sql, await claimAll(sql), [found('B', NOTHING)], REFRESH);
-    // Nothing that the report told of is new, so it is seen again, as after any report.
+    // The answer contains nothing new for the report, so the SKU is requested again, as after any report.
     expect(await doubtOf('B')).toMatchObject({ doubt: null, reason: 'again' });
   });
 
-  test('for most sizes only are doubted, and those of single ones are usual', async () => {
+  test('for most sizes only are doubted, but not for single sizes', async () => {
     await priced('A', 'B');
     const { doubted } = await swept(found('A', { 40: 4000 }), found('B', { 40: 4000, 41: 4100 }));
     expect(doubted).toEqual([{ sku: 'A', oddity: 'few-sizes' }]);
@@ -145,7 +145,7 @@ describe('prices that are suddenly gone', () => {
     expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('of live SKUs are doubted where that is unusual', async () => {
+  test('of live SKUs are doubted if that is unusual', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await sql`update catalog.skus set price_source = 'live'`;
@@ -155,7 +155,7 @@ describe('prices that are suddenly gone', () => {
     expect(gone.doubted).toEqual([{ sku: 'A', oddity: 'no-prices' }]);
   });
 
-  test('where a number was doubted before are looked for once more, and no longer', async () => {
+  test('after a doubted number are requested once more, and no longer', async () => {
     await priced('A');
     await answer([found('A', POISON)]);
     await swept(found('A', NOTHING));
@@ -165,7 +165,7 @@ describe('prices that are suddenly gone', () => {
     expect(await doubtOf('A')).toMatchObject({ doubt: 'implausible', reason: 'sweep', minutes: null });
   });
 
-  test('and are to be looked for again wait as what is doubted, also without a doubt of their own', async () => {
+  test('and are to be requested again wait like doubted SKUs, even without a doubt', async () => {
     const { sql } = store;
     await priced('A');
     await mark(sql, ['A'], 'doubted');
@@ -177,7 +177,7 @@ describe('prices that are suddenly gone', () => {
     expect(await due()).toEqual([['changed', 1]]);
   });
 
-  test('are no implausible numbers for moves in masses, and count once', async () => {
+  test('are not implausible numbers in the evidence for mass moves, and count once', async () => {
     const moves = daemon();
     await priced('A');
     const lost = async () =>

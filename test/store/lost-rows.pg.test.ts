@@ -18,7 +18,7 @@ import { runs } from '../support/soak.ts';
 import { answerAsked, empty, found, ledger, mark, useStore } from './support.ts';
 
 const store = useStore();
-/** All of a table, but when it was written. */
+/** Returns all rows of a table, without the times at which they were written. */
 const rowsOf = async (table: string) =>
   (
     await store.sql.unsafe<{ row: string }[]>(
@@ -29,7 +29,7 @@ const rowsOf = async (table: string) =>
     .toSorted();
 
 describe('rows that the mirror cannot do without', () => {
-  test('are all those of tables of one row that a new mirror has', async () => {
+  test('are those of all single-row tables of a new mirror', async () => {
     const tables = await store.sql<{ name: string }[]>`
       select relname::text as name from pg_constraint c join pg_class t on t.oid = conrelid
       where contype = 'c' and pg_get_constraintdef(c.oid) = 'CHECK (id)' and relnamespace = 'catalog_internal'::regnamespace
@@ -40,7 +40,7 @@ describe('rows that the mirror cannot do without', () => {
     expect(await readLostRows(store.sql)).toEqual([]);
   });
 
-  test('are made anew as a new mirror has them, whichever are gone', async () => {
+  test('are restored as in a new mirror, whichever are gone', async () => {
     const tables = [...SINGLE_ROWS, 'tasks', 'refresh_places'];
     const before = new Map<string, string[]>();
     // That of a mirror that has written nothing yet.
@@ -58,7 +58,7 @@ describe('rows that the mirror cannot do without', () => {
     );
   });
 
-  test('of which some are gone, are made whole', async () => {
+  test('are completed if only some of a table are gone', async () => {
     const before = [await rowsOf('tasks'), await rowsOf('refresh_places')];
     await store.sql`delete from catalog_internal.tasks where task in ('delta', 'maintenance')`;
     await store.sql`delete from catalog_internal.refresh_places where place > 3`;
@@ -78,7 +78,7 @@ const trustOf = async () =>
     ).map(({ sku, actionable }) => [sku, actionable]),
   );
 
-/** How often each was marked: who was touched has another number. */
+/** Returns each SKU's row with the number of its marks, which differs if it was touched. */
 const generations = async () =>
   new Map(
     (
@@ -88,7 +88,7 @@ const generations = async () =>
     ).map(({ sku, row }) => [sku, row]),
   );
 
-/** Priced but for the last two, which nobody has asked for yet; every other one is live. */
+/** Makes a catalog priced except for the last two SKUs, which nobody has requested yet; every other one is live. */
 async function catalogOfEight(): Promise<void> {
   await empty(store.sql);
   for (const [n, sku] of SKUS.entries())
@@ -101,7 +101,7 @@ async function catalogOfEight(): Promise<void> {
 }
 
 describe('SKUs that the ledger has lost', () => {
-  test('are asked for again, and are not actionable before; nothing else is touched', async () => {
+  test('are requested again, and are not actionable before; nothing else is touched', async () => {
     await fc.assert(
       fc.asyncProperty(fc.subarray(SKUS), fc.integer({ min: 1, max: 9 }), async (gone, most) => {
         await catalogOfEight();
@@ -133,7 +133,7 @@ describe('SKUs that the ledger has lost', () => {
     );
   });
 
-  test('maintenance finds them, one part of the catalog after the other, and says so', async () => {
+  test('are found by maintenance, one part of the catalog after the other, and reported', async () => {
     await catalogOfEight();
     const events: SyncEvent[] = [];
     const ctx = {
@@ -155,7 +155,7 @@ describe('SKUs that the ledger has lost', () => {
     expect(await run()).toMatchObject({ kind: 'done', nextInMs: 60_000 });
   });
 
-  test('maintenance goes on where it was', async () => {
+  test('are found from where maintenance left off', async () => {
     await catalogOfEight();
     await store.sql`delete from catalog_internal.due where sku in ('A', 'H')`;
     const events: SyncEvent[] = [];
@@ -175,7 +175,7 @@ describe('SKUs that the ledger has lost', () => {
     expect(events).toEqual([1, 1].map((skus) => ({ event: 'rows.restored', tables: [], skus })));
   });
 
-  test('and where no price is left, all that had some are asked for, and are not actionable before', async () => {
+  test('if no price is left, all SKUs that had prices are requested, and are not actionable before', async () => {
     await catalogOfEight();
     expect([await hasPrices(store.sql), [...(await trustOf()).values()].includes(true)]).toEqual([
       true,
@@ -191,7 +191,7 @@ describe('SKUs that the ledger has lost', () => {
     expect([await hasPrices(store.sql), (await trustOf()).get('A')]).toEqual([true, true]);
   });
 
-  test('where the partner has no price, that is found once, and not each minute', async () => {
+  test('if the partner has no prices, that is detected once, and not every minute', async () => {
     await catalogOfEight();
     await store.sql`truncate catalog.prices`;
     const told: SyncEvent[] = [];

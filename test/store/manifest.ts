@@ -7,7 +7,7 @@ import { found, ledger, answerAsked, type TestStore } from './support.ts';
 /** When the manifest's snapshot was built: long before the test. */
 export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
 
-/** The newest claim, as the snapshot is named only by the manifest that is merged. */
+/** Returns the newest claim, because the snapshot is named only by the manifest that is merged. */
 async function newestClaim(url: DatabaseUrl): Promise<string> {
   const client = await connectAlone(url, { application_name: 'test' });
   try {
@@ -29,15 +29,15 @@ export function line(sku: string, differs: Partial<StagedLine> = {}): StagedLine
 export interface ManifestRun {
   readonly rejected?: readonly string[];
   readonly token?: Partial<BaselineToken>;
-  /** What happens between asking for the manifest and merging it. */
+  /** What happens between requesting the manifest and merging it. */
   readonly meanwhile?: () => Promise<unknown>;
-  /** What happens once all is staged and counted. */
+  /** What happens once everything is staged and counted. */
   readonly beforeMerge?: () => Promise<unknown>;
-  /** Of the daemon whose it is. */
+  /** The pool of the daemon that applies it. */
   readonly pool?: Sql;
 }
 
-/** A baseline from its first to its last step, as syncManifest takes them. */
+/** Applies a baseline from its first to its last step, as syncManifest does. */
 export async function baseline(
   url: DatabaseUrl,
   lines: readonly StagedLine[],
@@ -81,16 +81,16 @@ export async function skuRow(sql: Sql, sku: string) {
   return row;
 }
 
-/** SKUs whose mark has come since, by reason. */
+/** Returns the SKUs that are due now, with the reason of their mark. */
 export async function marks(sql: Sql): Promise<Record<string, string>> {
   const rows = [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0);
   return Object.fromEntries(rows.map(({ sku, reason }) => [sku, reason]));
 }
 
-/** A mirror that stands on the lines, everything priced and nothing due. */
+/** Makes a mirror of these lines, with everything priced and nothing due. */
 export async function standing({ sql, url }: TestStore, ...lines: readonly StagedLine[]): Promise<void> {
   await baseline(url, lines, { token: { snapshotId: 'm0' } });
   await answerAsked(sql, ...lines.map(({ sku }) => found(sku, { 9: 90 })));
-  // The refreshes were long ago: nothing was asked since the next snapshot was built.
+  // The refreshes were long ago: nothing was requested since the next snapshot was built.
   await sql`update catalog.skus set asked_at = asked_at - interval '9 hours', priced_at = priced_at - interval '9 hours'`;
 }

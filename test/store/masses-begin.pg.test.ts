@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { doubting, USUAL } from './doubting.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './support.ts';
 
-/* Prices begin to move in masses while an answer is being written that was judged before that was known. */
+/* A mass move begins while an answer is being written that was judged before this was known. */
 
 const store = useStore();
 
@@ -23,7 +23,7 @@ const NOTHING_KNOWN = { since: null, kind: null, usual: null, factor: null, acce
 const FAR = { answers: 300, moves: 300, move: 1 };
 const FACTOR = { answers: 300, implausible: 300, implausibleSkus: 64, factor: Math.log(100) };
 
-/** Somebody holds what an answer waits for at a step; `waits` counts the sessions that wait for it. */
+/** A step at which somebody holds what an answer waits for; `waits` selects the lock that it waits for. */
 interface Step {
   readonly hold: (tx: Tx) => PromiseLike<unknown>;
   readonly waits: string;
@@ -32,10 +32,10 @@ const AT_LAST_LOCK: Step = {
   hold: (tx) => tx`select catalog_internal.lock_changes()`,
   waits: `relation = 'catalog_internal.lock_changes'::regclass`,
 };
-/** By a trigger of the test. */
+/** With a trigger of the test. */
 const AT_COMMIT: Step = { hold: (tx) => tx`select pg_advisory_xact_lock(1)`, waits: `locktype = 'advisory'` };
 
-/** A daemon that waits for no lock for long. */
+/** Opens a daemon's connection that waits only briefly for locks. */
 function impatient() {
   const sql = connect(store.url, { max: 2 });
   Object.assign(sql.options.connection, {
@@ -44,7 +44,7 @@ function impatient() {
   return { sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 2 }) };
 }
 
-/** Another daemon finds that they do, while the answer waits; `reported` are marked between its claim and that. */
+/** Lets another daemon begin a mass move while the answer waits; `reported` are marked between its claim and that. */
 async function answeredMeanwhile(
   results: readonly SkuResult[],
   {
@@ -58,11 +58,11 @@ async function answeredMeanwhile(
     hour?: Partial<HourOfMoves>;
     reported?: readonly string[];
     step?: Step;
-    /** Its SKUs have moved within the hour before, so that it keeps locked what is to be doubted first. */
+    /** Whether its SKUs moved within the hour before, so that it locks what is to be doubted first. */
     isWaitedFor?: boolean;
-    /** It ends when it has said so, and waits for the answer. */
+    /** Whether the other daemon ends once it has begun the mass move and waits for the answer. */
     isKilled?: boolean;
-    /** It waits for the answer for less time than that is being written. */
+    /** Whether the other daemon waits for the answer for less time than writing it takes. */
     isImpatient?: boolean;
   } = {},
 ): Promise<void> {
@@ -106,7 +106,7 @@ async function answeredMeanwhile(
   expect(begun).toMatchObject(isKilled ? { status: 'rejected' } : { value: { event: 'began' } });
 }
 
-test('what it has found moved is doubted, and asked again after five minutes', async () => {
+test('the moves of an answer being written are doubted, and requested again after five minutes', async () => {
   await priced('A', 'B');
   await answeredMeanwhile([found('A', times(0.6)), found('B', USUAL)]);
   expect(await seen('A')).toEqual({ doubt: 'mass-move', actionable: false, price: 2460 });
@@ -119,7 +119,7 @@ test('what it has found moved is doubted, and asked again after five minutes', a
   expect(held).toEqual({ believed: USUAL });
 });
 
-/** Answers wait at their commit where `AT_COMMIT` holds them. */
+/** Makes answers wait at their commit while `AT_COMMIT` holds them. */
 async function holding(): Promise<AsyncDisposable> {
   const { sql } = store;
   await sql.unsafe(`
@@ -128,14 +128,14 @@ async function holding(): Promise<AsyncDisposable> {
   return { [Symbol.asyncDispose]: async () => void (await sql.unsafe('drop function public.hold cascade')) };
 }
 
-test('what it has found moved is doubted, too, where only its commit is to come', async () => {
+test('the moves of an answer being written are doubted even if only its commit is left', async () => {
   await priced('A');
   await using _ = await holding();
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT });
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
 });
 
-test('where it is written for longer than is waited for, the next answer has that done', async () => {
+test('if writing the answer takes longer than the wait for it, the next answer doubts its moves', async () => {
   await priced('A', 'B');
   await using _ = await holding();
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT, isImpatient: true });
@@ -143,20 +143,20 @@ test('where it is written for longer than is waited for, the next answer has tha
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
 });
 
-test('where the daemon that has said so ends before it has doubted what came meanwhile, the next answer has that done', async () => {
+test('if the daemon dies before it has doubted what came meanwhile, the next answer does so', async () => {
   await priced('A', 'B');
   await using _ = await holding();
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT, isKilled: true });
   await answer([found('B', USUAL)]);
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
-  // Once: what a second answer has said is believed.
+  // Only once: what a second answer confirms is believed.
   await passMinutes(6);
   await answer([found('A', times(0.6))]);
   await answer([found('B', USUAL)]);
   expect(await seen('A')).toMatchObject({ doubt: null, price: 2460 });
 });
 
-test('what has moved before, too, is doubted since the answer that was waited for', async () => {
+test('a SKU that moved earlier too is doubted from the answer that was waited for', async () => {
   const { sql } = store;
   await priced('A');
   await answer([found('A', times(1.02))]);
@@ -167,7 +167,7 @@ test('what has moved before, too, is doubted since the answer that was waited fo
   expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(5 / 60, 2);
 });
 
-test('what was reported since it was asked for is asked again at once', async () => {
+test('a SKU that was reported since its request is requested again at once', async () => {
   await priced('A');
   await answeredMeanwhile([found('A', times(0.6))], { reported: ['A'] });
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move' });
@@ -177,14 +177,14 @@ test('what was reported since it was asked for is asked again at once', async ()
 test.each([
   { how: 'in another unit', hour: FACTOR, doubt: 'mass-move' },
   { how: 'far', hour: FAR, doubt: null },
-])('of prices that move $how, first ones have the doubt $doubt', async ({ hour, doubt }) => {
+])('if prices move $how, first prices have the doubt $doubt', async ({ hour, doubt }) => {
   await priced('A');
   await knownSkus(store.sql, ['new']);
   await answeredMeanwhile([found('new', USUAL)], { hour });
   expect(await seen('new')).toMatchObject({ doubt });
 });
 
-test('begin once: an answer that was judged before it was known doubts nothing more, nor while another one has them begin', async () => {
+test('a mass move begins once: later calls doubt nothing more, nor does one beside another that begins it', async () => {
   const { sql } = store;
   await priced('A');
   await answer([found('A', times(0.6))]);
@@ -204,7 +204,7 @@ test('begin once: an answer that was judged before it was known doubts nothing m
   expect(await sql`select doubt from catalog_internal.due`).toEqual([{ doubt: null }]);
 });
 
-test('what has moved within the hour is found without the history of the years before', async () => {
+test('moves within the hour are found without reading the history of the years before', async () => {
   const { sql } = store;
   await priced('A');
   const old = 30_000;
@@ -229,7 +229,7 @@ test('what has moved within the hour is found without the history of the years b
   expect((await read()) - before).toBeLessThan(old / 2);
 });
 
-/** Its statistics are told when it is asked to. */
+/** Opens a session whose statistics are flushed on request. */
 function oneSession() {
   const sql = connect(store.url, { max: 1 });
   return { sql, [Symbol.asyncDispose]: async () => await sql.end() };

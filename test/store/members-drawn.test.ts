@@ -3,12 +3,12 @@ import { expect, test } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { runs } from '../support/soak.ts';
 
-/* Columns for which a partner has two values: servers that disagree, one of which answers each request by chance. */
+/* Columns for which a partner has two values: servers that disagree, one of which answers each request at random. */
 
 const SKUS = Array.from({ length: 100 }, (_, n) => `S${n}`);
 const KEY = 'column ["size_type"]';
 
-/** Whether a watch tells of it within so many refreshes of all SKUs; `isOther` draws which server answers. */
+/** Whether a watch reports it within so many refreshes of all SKUs; `isOther` decides which server answers. */
 function isTold(refreshes: number, isOther: (sku: string, refresh: number) => boolean): boolean {
   const watch = new MemberWatch();
   const held = new Map<string, boolean>();
@@ -23,7 +23,7 @@ function isTold(refreshes: number, isOther: (sku: string, refresh: number) => bo
   return false;
 }
 
-/** A number from 0 to 1 for each SKU and refresh, the same for the same seed. */
+/** Returns a number from 0 to 1 for each SKU and refresh, the same for the same seed. */
 function chance(seed: number, sku: string, refresh: number): number {
   let hash = seed;
   for (const code of Buffer.from(`${sku} ${refresh}`))
@@ -31,7 +31,7 @@ function chance(seed: number, sku: string, refresh: number): number {
   return (Math.imul(hash ^ (hash >>> 13), 0x27_d4_eb_2f) >>> 0) / 2 ** 32;
 }
 
-test('what two servers disagree about is told of, whatever part of the requests each of them answers', () => {
+test('what two servers disagree about is reported, whatever part of the requests each answers', () => {
   fc.assert(
     fc.property(fc.integer(), fc.double({ min: 0.1, max: 0.9, noNaN: true }), (seed, part) => {
       expect(isTold(80, (sku, refresh) => chance(seed, sku, refresh) < part)).toBe(true);
@@ -40,7 +40,7 @@ test('what two servers disagree about is told of, whatever part of the requests 
   );
 });
 
-test('what changes once for each SKU, at any refresh, is not', () => {
+test('what changes once for each SKU, at any refresh, is not reported', () => {
   fc.assert(
     fc.property(fc.integer(), (seed) => {
       expect(isTold(30, (sku, refresh) => refresh >= 30 * chance(seed, sku, 0))).toBe(false);
@@ -49,7 +49,7 @@ test('what changes once for each SKU, at any refresh, is not', () => {
   );
 });
 
-test('SKUs that are never refreshed again, as they are gone, keep others from being followed for two weeks', () => {
+test('SKUs that are never refreshed again keep others from being followed for two weeks only', () => {
   const DAY = 86_400_000;
   let now = 0;
   const watch = new MemberWatch(() => now);
@@ -62,7 +62,7 @@ test('SKUs that are never refreshed again, as they are gone, keep others from be
   };
   now = 13 * DAY;
   expect([told(), watch.follows('S0'), watch.follows('GONE-0')]).toEqual([false, false, true]);
-  // One that is refreshed, and still moves, is followed for as long again.
+  // A SKU that is refreshed, and still moves, is followed for as long again.
   watch.note(moved(['GONE-0']), new Set());
   now = 15 * DAY;
   expect([watch.follows('S0'), told()]).toEqual([true, true]);

@@ -18,7 +18,7 @@ const judgement = (
 const judgements = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => judgement(odd, move));
 const HOUR = { ...NO_MOVES, answers: 1000, moves: 500, move: 0.05 };
-/** That of a small catalog. */
+/** The hour of a small catalog. */
 const SMALL = { ...NO_MOVES, answers: 60, moves: 30, move: 0.05 };
 const UNTOLD = { answers: 40, lost: 11 };
 
@@ -77,13 +77,13 @@ describe('it is a mass move', () => {
   });
 });
 
-describe('what a process counts', () => {
+describe('the counts of a process', () => {
   const at = (start = 1e9) => {
     const clock = { now: start, monotonic: () => clock.now };
     return { clock, counts: new MoveCounts(clock) };
   };
 
-  test('is of the last hour, and its median is known to a twentieth', () => {
+  test('cover the last hour, with a median within a twentieth', () => {
     const { clock, counts } = at();
     counts.note([...judgements(10, true, 2), ...judgements(5, false, null)]);
     clock.now += 59 * 60_000;
@@ -96,7 +96,7 @@ describe('what a process counts', () => {
     expect(counts.hour()).toEqual(NO_MOVES);
   });
 
-  test('are losses of SKUs that nobody reports, by themselves, and factors of what is implausible', () => {
+  test('include losses of unreported SKUs separately, and factors of implausible moves', () => {
     const { counts } = at();
     counts.note([
       judgement(false, null, { untold: true, lost: true }),
@@ -117,7 +117,7 @@ describe('what a process counts', () => {
     });
   });
 
-  test('are enough to end moves in masses once 200 have come since, or twenty, and no earlier than in an hour', () => {
+  test('suffice to end a mass move after 200 answers, or after twenty and an hour', () => {
     const { clock, counts } = at();
     counts.note(judgements(200, true, 2));
     counts.follow({ kind: 'implausible', factor: null });
@@ -134,7 +134,7 @@ describe('what a process counts', () => {
     expect(areEnough()).toBe(true);
   });
 
-  test('are twenty at least while prices move in masses, however long a small catalog takes for them', () => {
+  test('include at least twenty answers during a mass move, however long a small catalog takes for them', () => {
     const { clock, counts } = at();
     const inAnHour = (odd: boolean) => {
       clock.now += 3_600_000;
@@ -146,7 +146,7 @@ describe('what a process counts', () => {
     expect(inAnHour(true)).toMatchObject({ answers: 5, implausible: 1, isRecent: false });
     expect([inAnHour(true), inAnHour(true)].map(({ answers }) => answers)).toEqual([10, 15]);
     expect(counts.areEnough(counts.hour())).toBe(false);
-    // Of the odd ones only those that are among the newest twenty.
+    // Only those odd ones that are among the newest twenty.
     const hour = inAnHour(false);
     expect(hour).toMatchObject({ answers: 20, implausible: 3, implausibleSkus: 3, moves: 20, factor: null });
     expect(hour.isRecent).toBe(false);
@@ -157,7 +157,7 @@ describe('what a process counts', () => {
     expect(inAnHour(false)).toMatchObject({ answers: 5, implausible: 0 });
   });
 
-  test('are factors by SKU: of one that is asked often one, and none of an answer that still has it', () => {
+  test('include one factor for each SKU, however often answered, and none of an answer that keeps it', () => {
     const { counts } = at();
     const of = (sku: string, kind: 'begins' | 'stays'): SkuJudgement => ({
       ...judgement(true, 4.6, { factor: 4.6 }),
@@ -168,7 +168,7 @@ describe('what a process counts', () => {
     counts.note([...seven, ...seven].map((sku) => of(sku, 'begins')));
     counts.note([of('H', 'stays')]);
     expect(counts.hour().factor).toBeNull();
-    // Those of the first few are kept where many are implausible by then.
+    // The factors of the first few are kept if many answers are implausible by then.
     counts.follow({ kind: 'implausible', factor: null });
     counts.note([of('H', 'begins')]);
     expect(counts.hour()).toMatchObject({ answers: 1, factor: 4.6 });
@@ -176,7 +176,7 @@ describe('what a process counts', () => {
     expect(counts.hour()).toEqual(NO_MOVES);
   });
 
-  test('are factors that other processes have seen begin, for as long as their hour lasts', () => {
+  test('include factors that other processes saw begin, for the rest of their hour', () => {
     const { clock, counts } = at();
     clock.now = 10 * 3_600_000;
     const begun = (count: number, from: number, seconds: number) =>
@@ -191,7 +191,7 @@ describe('what a process counts', () => {
     expect(counts.hour().factor).toBeNull();
   });
 
-  test('are followed by one answer at a time, also where that fails; whether a fault is over is asked once a minute', async () => {
+  test("are followed by one answer at a time, even if that fails; a fault's end is checked once a minute", async () => {
     const { clock, counts } = at();
     const { promise, resolve } = Promise.withResolvers<string>();
     const first = counts.alone(() => promise);
@@ -208,7 +208,7 @@ describe('what a process counts', () => {
     expect(counts.mayAsk()).toBe(true);
   });
 
-  test('are SKUs that are repaired, also where they are no sample', () => {
+  test('include repaired SKUs, even if they are no sample', () => {
     const { counts } = at();
     const repaired = { kind: 'ends', back: true, isRepaired: true } as const;
     const of = (sku: string): SkuJudgement => ({ sku, judgement: repaired, confirmInMs: null, sample: null });
@@ -217,13 +217,13 @@ describe('what a process counts', () => {
     expect(counts.hour()).toEqual({ ...NO_MOVES, repairedSkus: 2 });
   });
 
-  test('leaves out SKUs without prices before', () => {
+  test('leave out SKUs without prices before', () => {
     const { counts } = at();
     counts.note([{ ...judgement(true, 1), sample: null }]);
     expect(counts.hour().answers).toBe(0);
   });
 
-  test('tells what is usual once an hour, where enough has moved', () => {
+  test('yield the usual move once an hour, if enough has moved', () => {
     const { clock, counts } = at();
     counts.note(judgements(200, false, 0.05));
     expect(counts.usualMove()).toBeNull();
@@ -269,7 +269,7 @@ test.each([
   ['lost', null, 'factor', 4.6, null, null],
   [null, null, 'factor-of-some', 4.6, null, null],
 ] as const)(
-  'an hour of kind %s (%s) beside the known %s (%s) turns it to %s (%s)',
+  'an hour of kind %s (%s) beside the known %s (%s) changes it to %s (%s)',
   (found, by, kind, known, to, factor) => {
     expect(turnOf(found, { ...HOUR, factor: by }, { kind, factor: known })).toEqual(
       to === null ? null : { kind: to, factor },
@@ -282,7 +282,7 @@ test.each([
   ['factor', -3.6, { kind: 'factor-of-some', factor: -3.6 }],
   ['implausible', null, null],
 ] as const)(
-  'a few answers of kind %s (%s) show nothing of others beside a fault of some SKUs',
+  'a few answers of kind %s (%s) are no evidence about others beside a fault of some SKUs',
   (kind, factor, turn) => {
     const known = { kind: 'factor-of-some', factor: 4.6 } as const;
     expect(turnOf(kind, { answers: 199, factor }, known)).toEqual(turn);

@@ -4,7 +4,7 @@ import { snapshotPriced } from './priced.ts';
 import { onlyScope } from './scoping.ts';
 import { useStore } from './support.ts';
 
-/* How often one snapshot-priced SKU moves (move_rate): by those of which refreshes can find a move. */
+/* How often one snapshot-priced SKU moves (move_rate), measured on those of which refreshes can find a move. */
 
 const store = useStore();
 
@@ -14,16 +14,16 @@ async function moveRate(): Promise<number> {
   return row.rate;
 }
 
-/** Refreshes of the last thousand minutes have found so many moves. */
+/** Records that refreshes of the last thousand minutes have found so many moves. */
 async function movesFound(moves: number): Promise<void> {
   await store.sql`
     insert into catalog_internal.calibration_hours (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     values (now() - interval '1000 minutes', 'reported', 1, ${moves}, 0, 0, 0, 0)`;
 }
 
-test('is by SKUs of which moves can be found: none that is live, unlisted, unanswered, or out of scope', async () => {
+test('move_rate counts SKUs whose moves can be found: none live, unlisted, unanswered or out of scope', async () => {
   const { sql } = store;
-  // What the catalog lists is another matter: far more here, or said to be all live.
+  // What the catalog lists does not matter: far more here, and all of it said to be live.
   await sql`update catalog_internal.sync set manifest_lines = 500000, live_priced_sku_count = 500000`;
   for (const prefix of ['told', 'live', 'unlisted', 'pending', 'outside'])
     await snapshotPriced(sql, prefix, 1000);

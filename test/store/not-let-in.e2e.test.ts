@@ -4,7 +4,7 @@ import { refusingSettings, through } from '../support/net.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
-/** As managed servers answer who comes without TLS. */
+/** As managed servers answer a connection without TLS. */
 const NO_ENTRY = {
   S: 'FATAL',
   C: '28000',
@@ -12,7 +12,7 @@ const NO_ENTRY = {
   R: 'ClientAuthentication',
 };
 
-test('who comes without TLS to a server that demands it is told of sslmode, and not of the password', async () => {
+test('a connection without TLS to a server that demands it gets a hint about sslmode, not the password', async () => {
   await using stack = await createStack({ sandbox: { skus: 20 } });
   await using server = await refusingSettings(stack.databaseUrl, NO_ENTRY);
   const env = { ...stack.env, DATABASE_URL: through(stack.databaseUrl, server) };
@@ -27,7 +27,7 @@ test('who comes without TLS to a server that demands it is told of sslmode, and 
   }
 });
 
-test('who comes by TLS is told of the entry', async () => {
+test('a rejected connection with TLS gets a hint about the pg_hba.conf entry', async () => {
   await using stack = await createStack({ sandbox: { skus: 20 } });
   await using server = await refusingSettings(stack.databaseUrl, NO_ENTRY);
   await using proxy = await tlsProxyTo(through(stack.databaseUrl, server), { protocol: 'postgres' });

@@ -11,7 +11,7 @@ import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { serverMajor } from '../support/db.ts';
 import { useStore } from './support.ts';
 
-/* What somebody has set in Postgres that the mirror's statements fail for, as Postgres says it. */
+/* Settings in Postgres that make the mirror's statements fail, as Postgres reports them. */
 
 const store = useStore();
 
@@ -27,7 +27,7 @@ async function failures() {
   return lines.filter(({ level }) => level === 'FAIL');
 }
 
-test('an event trigger that raises is named by doctor, with what it says', async () => {
+test('an event trigger that raises is named by doctor, with its message', async () => {
   const { sql } = store;
   await sql.unsafe(`
     create function public.no_ddl() returns event_trigger language plpgsql as $$ begin raise exception 'no DDL here'; end $$;
@@ -50,7 +50,7 @@ test('an event trigger that raises is named by doctor, with what it says', async
   expect(await failures()).toEqual([]);
 });
 
-test('published tables without a replica identity are named by doctor, which Postgres lets nobody change', async () => {
+test('published tables without a replica identity, which cannot be changed, are named by doctor', async () => {
   const { sql } = store;
   await sql.unsafe(`
     alter table catalog.skus replica identity nothing; alter table catalog.products replica identity nothing;
@@ -80,7 +80,7 @@ const PRICES = {
 };
 
 test.skipIf((await serverMajor()) < 15).each(Object.entries(PRICES))(
-  'of a publication, %s is named by doctor: the table’s rows cannot be changed',
+  'a publication with %s is named by doctor: the table’s rows cannot be changed',
   async (_, published) => {
     const { sql } = store;
     await sql.unsafe(`create publication prices for table catalog.prices ${published}`);
@@ -102,7 +102,7 @@ test.skipIf((await serverMajor()) < 15).each(Object.entries(PRICES))(
   },
 );
 
-test('a task that waits for a lock in vain has met a lock, and no fault', async () => {
+test('a task that waits for a lock in vain reports a lock, and no fault', async () => {
   const { sql } = store;
   const runner = { sql, clock: systemClock, signal: new AbortController().signal, report: () => {} };
   await sql.begin(async (tx) => {
@@ -122,7 +122,7 @@ test('a task that waits for a lock in vain has met a lock, and no fault', async 
   });
 });
 
-test('temporary files that are too large, and a session that is read-only, are told by what is set', async () => {
+test('too large temporary files and a read-only session are distinguished by the setting', async () => {
   const { sql } = store;
   const inSession = async (setting: string, statement: string) =>
     await errorOf(
@@ -136,7 +136,7 @@ test('temporary files that are too large, and a session that is read-only, are t
   );
 });
 
-test('a role whose connections are used up is told from a server that has none left', async () => {
+test('a role without connections left is distinguished from a server without any', async () => {
   const { sql, url } = store;
   const role = `few_${randomBytes(4).toString('hex')}`;
   await sql.unsafe(`create role ${role} login password 'x' connection limit 0`);

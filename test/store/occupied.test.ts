@@ -109,7 +109,7 @@ test.each<[string, Partial<Found>, RegExp[]]>([
   for (const [n, pattern] of expected.entries()) expect(said[n]).toMatch(pattern);
 });
 
-test('nobody is told to drop, or to rename, what this role does not own or a mirror may be in', () => {
+test('no remedy drops or renames what another role owns or a mirror may be in', () => {
   const found = { ...NEW, ledger: 'hidden' as const, schemas: [schema({ ...FULL, ...SHOP })] };
   const [{ remedy } = { remedy: '' }] = judgeSchemas(found);
   expect(remedy).toMatch(
@@ -118,7 +118,7 @@ test('nobody is told to drop, or to rename, what this role does not own or a mir
   expect(remedy).not.toMatch(/DROP|RENAME/i);
 });
 
-test('a schema that was given away is given back where all in it is still the mirror’s', () => {
+test('the remedy for a schema given away is to give it back if all in it is still the mirror’s', () => {
   const found = { ...NEW, ledger: 'ours' as const, skus: true };
   const given = schema({ ...FULL, ...SHOP, objectsBelong: true });
   expect(judgeSchemas({ ...found, schemas: [given] })).toMatchObject([
@@ -129,7 +129,7 @@ test('a schema that was given away is given back where all in it is still the mi
   ]);
 });
 
-test('the error names each once, and each remedy once', () => {
+test('the error contains each problem once, and each remedy once', () => {
   const [one, two] = [
     { kind: 'schema-of-another' as const, text: 'A', remedy: 'R' },
     { kind: 'role-of-another' as const, text: 'B', remedy: 'R' },
@@ -139,7 +139,7 @@ test('the error names each once, and each remedy once', () => {
   expect(error.message).toBe('nothing was made or changed in the database:\n  A\n  B');
 });
 
-test('roles that are more than readers are named with what to take away', () => {
+test('roles that are more than readers are named with what to revoke', () => {
   const role = { role: 'catalog_reader', canLogin: false, members: [] };
   expect(judgeRoles([{ ...role, powers: [] }])).toEqual([]);
   expect(judgeRoles([{ ...role, powers: ['SUPERUSER', 'CREATEDB'] }])).toMatchObject([

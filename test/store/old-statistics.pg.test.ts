@@ -9,7 +9,7 @@ import { empty, followWatchlist, knownSkus, mark, useStore } from './support.ts'
 const store = useStore();
 const SKUS = Array.from({ length: 10_000 }, (_, n) => `S${String(n).padStart(5, '0')}`);
 
-/** Statements are planned as a daemon's are: by what they are given. */
+/** Its statements are planned as a daemon's are: for the given values. */
 let sql: Sql;
 beforeAll(async () => {
   await store.sql.unsafe(`alter database ${new URL(store.url).pathname.slice(1)} set plan_cache_mode = auto`);
@@ -18,8 +18,9 @@ beforeAll(async () => {
 afterAll(() => sql.end());
 
 /**
- * As ANALYZE leaves tables of which all rows are deleted, or not committed yet: autovacuum between a DELETE of a
- * whole list and the INSERT of the next, or after a queue was read. Tables that grow with the catalog are never that.
+ * Leaves tables as ANALYZE does if all of their rows are deleted, or not committed yet: autovacuum may run between
+ * a DELETE of a whole list and the INSERT of the next, or after a queue was read. Tables that grow with the
+ * catalog are never in this state.
  */
 async function analyzedEmpty(): Promise<void> {
   await sql`
@@ -46,7 +47,7 @@ async function marked(): Promise<void> {
   await mark(sql, SKUS);
 }
 
-/** Twice as many as the others, as that is what shows. */
+/** Twice as many as the others, so that the effect shows. */
 const watchAll = () =>
   sql`insert into catalog.watchlist (sku, weight, max_age)
     select 'S' || lpad(n::text, 5, '0'), 2, case when n < 100 then interval '1 day' end from generate_series(0, ${2 * SKUS.length - 1}::int) n`;
@@ -104,7 +105,7 @@ const WORKS: Readonly<Record<string, Work>> = {
   },
 };
 
-/** As `analyzedEmpty`, where the whole mirror was empty when autovacuum came by. */
+/** Like `analyzedEmpty`, if the whole mirror was empty when autovacuum ran. */
 async function allAnalyzedEmpty(): Promise<void> {
   await sql`
     update pg_class set reltuples = 0, relpages = 1
@@ -124,24 +125,24 @@ describe('on tables that were analyzed while they were empty', () => {
   test.each(Object.entries(WORKS))('%s takes no longer than on any others', async (_, work) => {
     const usual = await timeOf(work, async () => void (await sql.unsafe('analyze')));
     const misled = await timeOf(work, analyzedEmpty);
-    // Each compared with each, it was twenty to ninety times as long.
+    // If each was compared with each, it took twenty to ninety times as long.
     expect(misled).toBeLessThan(Math.max(3000, 6 * usual));
   });
 });
 
-test('SKUs that are deleted in one statement take no longer where the whole mirror was empty when it was analyzed', async () => {
+test('deleting SKUs in one statement takes no longer if the whole mirror was empty when analyzed', async () => {
   const deleting = { prepare: marked, work: () => sql`delete from catalog.skus` };
   const usual = await timeOf(deleting, async () => void (await sql.unsafe('analyze')));
   const misled = await timeOf(deleting, allAnalyzedEmpty);
   expect(misled).toBeLessThan(Math.max(3000, 6 * usual));
 });
 
-test('of hints that are given one by one in one statement, each reads no more than the first', async () => {
+test('hints given one by one in one statement each read no more than the first', async () => {
   await empty(store.sql);
   await marked();
   await analyzedEmpty();
   const hinted = SKUS.slice(0, 3000);
-  // A session of its own: its plans are made for the first hint.
+  // A separate session, whose plans are made for the first hint.
   const own = connect(store.url, { max: 1 });
   const read = await own.begin(async (tx) => {
     await tx`select catalog.hint(sku, 'me') from unnest(${hinted}::text[]) sku`;
@@ -150,6 +151,6 @@ test('of hints that are given one by one in one statement, each reads no more th
     return table.read;
   });
   await own.end();
-  // Where each reads those before it: four and a half million.
+  // If each hint read those before it, that would be four and a half million.
   expect(read).toBeLessThan(10 * hinted.length);
 });

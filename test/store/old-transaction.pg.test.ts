@@ -6,7 +6,7 @@ import { answerAsked, empty, found, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-/** Functions that go by the time of the client's message, and why they may. */
+/** Functions that use the time of the client's message, and why they may. */
 const OF_A_MESSAGE = [
   // The daemon's own, whose messages are single statements; sellers' views pass another time to these two.
   'catalog_internal.is_reported(catalog_internal.due,timestamp with time zone)',
@@ -15,7 +15,7 @@ const OF_A_MESSAGE = [
   'catalog_internal.past_moves_planned(text,timestamp with time zone)',
 ];
 
-test('what is asked by sellers goes by the present time, not by that of their transaction or message', async () => {
+test('what sellers ask uses the present time, not that of their transaction or message', async () => {
   const objects = await store.sql<{ name: string; definition: string; writes: boolean }[]>`
     select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as definition, false as writes
     from pg_class c where relkind = 'v' and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
@@ -33,8 +33,8 @@ test('what is asked by sellers goes by the present time, not by that of their tr
 
 const SKUS = ['A', 'B', 'C', 'D'];
 /**
- * Everything that judges prices, without ages, which grow from one statement to the next, and probabilities to the
- * tenth, as they fall by a hundredth within seconds: SQL that gives one jsonb.
+ * SQL that returns everything that judges prices as one jsonb: without ages, which grow from one statement to the
+ * next, and with probabilities rounded to tenths, because they fall by a hundredth within seconds.
  */
 const VERDICT = `jsonb_build_object(${[
   `select sku, state, owed, owed_reason, past_target, stale, fresh, doubt, actionable, size_actionable, round(p_right::numeric, 1) as p
@@ -58,7 +58,7 @@ const event = fc.oneof(
   fc.record({ do: fc.constant('report' as const), skus: fc.subarray(SKUS, { minLength: 1 }) }),
   fc.record({ do: fc.constant('answer' as const), price }),
   fc.record({ do: fc.constant('refuse' as const) }),
-  // A day and more: beyond each target.
+  // Up to days: beyond each target.
   fc.record({ do: fc.constant('age' as const), hours: fc.integer({ min: 2, max: 60 }) }),
 );
 
@@ -76,7 +76,7 @@ async function happens(sql: Sql, what: Event): Promise<void> {
       update catalog.skus set priced_at = priced_at - make_interval(hours => ${what.hours}), asked_at = asked_at - make_interval(hours => ${what.hours})`;
 }
 
-/** Four priced SKUs, two of them live. */
+/** Makes four priced SKUs, two of them live. */
 async function begin(): Promise<void> {
   await empty(store.sql);
   for (const sku of SKUS)
@@ -86,7 +86,7 @@ async function begin(): Promise<void> {
   await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 110 })));
 }
 
-test('whatever happens after a transaction has begun, each of its statements sees as much as one outside', async () => {
+test('whatever happens after a transaction began, each of its statements sees as much as one outside', async () => {
   const seller = connect(store.url, { max: 1 });
   try {
     await fc.assert(
@@ -107,12 +107,12 @@ test('whatever happens after a transaction has begun, each of its statements see
   }
 });
 
-/** Advisory locks of the steps of a message: `STEP` and the number. */
+/** The advisory locks of the steps of a message are `STEP` plus the step's number. */
 const STEP = 4_200_000;
 const wait = (step: number) => `pg_advisory_xact_lock(${STEP + step})`;
 const see = (step: number) => `insert into seller.seen select ${step}, ${VERDICT}`;
 
-/** One message of a client whose steps each wait until they are let go. */
+/** One message of a client, each of whose steps waits until it is released. */
 const FORMS: Readonly<Record<string, (steps: readonly number[]) => string>> = {
   'a query of several statements': (steps) =>
     steps.map((step) => `select ${wait(step)}; ${see(step)}`).join(';'),
@@ -125,7 +125,10 @@ const FORMS: Readonly<Record<string, (steps: readonly number[]) => string>> = {
 const inPlpgsql = (steps: readonly number[], after: string) =>
   steps.map((step) => `perform ${wait(step)}; ${see(step)}; ${after}`).join('\n');
 
-/** Runs one message of a seller's, of which each step sees what an event has left; what a session of its own saw of that, too. */
+/**
+ * Runs one message of a seller's, with an event before each step, and expects each step to see what another
+ * session sees.
+ */
 async function inOneMessage(seller: Sql, form: string, events: readonly Event[]): Promise<void> {
   const steps = events.map((_, step) => step);
   const gate = await store.sql.reserve();
@@ -189,12 +192,12 @@ describe('within one message of a client', () => {
   });
 });
 
-test('all rows of a query are judged at one moment, also by parallel workers', async () => {
+test('all rows of a query are judged at one moment, even by parallel workers', async () => {
   await begin();
   await store.sql`
     insert into catalog.skus (sku, state, in_manifest, price_source, sizes, priced_at, asked_at)
     select 'N' || n, 'priced', true, 'snapshot', 1, now(), now() from generate_series(1, 5000) n`;
-  // Else what autovacuum has seen of them decides whether workers are worth it.
+  // Otherwise autovacuum decides by chance whether the planner considers workers worthwhile.
   await store.sql`analyze catalog.skus`;
   await store.sql.begin(async (tx) => {
     await tx.unsafe(
@@ -208,7 +211,7 @@ test('all rows of a query are judged at one moment, also by parallel workers', a
   });
 });
 
-test('results of parallel plans are written where they are read: tables and materialized views of all that is shown of the pace', async () => {
+test('parallel plans can write their results: tables and materialized views of all that is shown', async () => {
   await begin();
   await store.sql`
     insert into catalog.skus (sku, state, in_manifest, price_source, sizes, priced_at, asked_at)
@@ -234,7 +237,7 @@ test.each([
   ['within a CTE', "with t as (select * from catalog.sku_trust) select * from t where sku = 'A'"],
 ])('the row of one SKU is read by its keys alone: %s', async (_, query) => {
   const plan = await store.sql.begin(async (tx) => {
-    // The tables hold a few rows, of which autovacuum may or may not know: only indexes are to be chosen from.
+    // The tables hold a few rows, which autovacuum may or may not have counted: leave only indexes to choose from.
     await tx`set local enable_seqscan = off`;
     await tx`set local enable_bitmapscan = off`;
     return await tx.unsafe(`explain ${query}`);
@@ -242,6 +245,6 @@ test.each([
   const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
   const cheap = /Index Scan using (skus|due|live_rates)_pkey|Function Scan on trust_now|Subquery Scan on q /;
   expect(lines.filter((text) => !cheap.test(text))).toEqual([]);
-  // The last is of one row that reads no table: what a live SKU waits for.
+  // The last one is of one row and reads no table: what a live SKU waits for.
   expect(lines).toHaveLength(5);
 });

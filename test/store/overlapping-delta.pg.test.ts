@@ -6,15 +6,15 @@ import { baseline, line, marks, skuRow, standing } from './manifest.ts';
 import { stateOf, useStore } from './support.ts';
 
 /*
- * A manifest is asked for while a delta is being applied: the delta's reports are dated from before the request, and
- * its token comes after it. Where the manifest route lags behind the delta, these reports are newer than its lines.
+ * A manifest is requested while a delta is being applied: the delta's reports are dated before the request, but
+ * its token comes after it. If the manifest route lags behind the delta, these reports are newer than its lines.
  */
 
 const store = useStore();
 
 const REPORTED = { changed: ['to-live', 'added'], nowLive: ['to-live'], removed: ['removed'] };
 
-/** A delta from `m0` to `s2` has begun when `work` begins, and waits until it calls `goOn`. */
+/** Starts a delta from `m0` to `s2` before `work`; the delta waits until that calls `goOn`. */
 async function duringDelta(work: (goOn: () => Promise<DeltaApplied>) => Promise<unknown>): Promise<void> {
   const { sql } = store;
   const held = Promise.withResolvers<void>();
@@ -38,12 +38,12 @@ async function duringDelta(work: (goOn: () => Promise<DeltaApplied>) => Promise<
   await holding;
 }
 
-test('lines of a snapshot that it has passed over take back nothing that it reports', async () => {
+test('lines of a snapshot that the delta has passed over take back nothing that it reports', async () => {
   const { sql, url } = store;
   const lines = [line('to-live'), line('removed'), line('other')];
   await standing(store, ...lines);
   await duringDelta(async (goOn) => {
-    // Built between the two that the delta leads from and to.
+    // Built between the two snapshots that the delta leads from and to.
     await baseline(url, lines, {
       token: { snapshotId: 's1' },
       meanwhile: async () => expect(await goOn()).toMatchObject({ applied: true }),
@@ -57,11 +57,11 @@ test('lines of a snapshot that it has passed over take back nothing that it repo
   expect(await marks(sql)).toEqual({ added: 'new', removed: 'removed', 'to-live': 'changed' });
 });
 
-test('lines of a snapshot that it has left take back nothing that it had reported before it broke off', async () => {
+test('lines of a snapshot that the delta has left take back nothing that it reported before it broke off', async () => {
   const { sql, url } = store;
   const lines = [line('to-live'), line('other')];
   await standing(store, ...lines);
-  // Of more SKUs than one transaction takes.
+  // More SKUs than one transaction takes.
   const removed = Array.from({ length: 5001 }, (_, n) => `R${n}`);
   const delta = { since: 'm0', toSnapshot: 's2', changed: ['to-live'], nowLive: ['to-live'], removed };
   await sql`alter table catalog.skus add constraint none_removed check (state <> 'removed')`;

@@ -15,7 +15,7 @@ import { eventually } from '../support/eventually.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { claimAll, found, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
-/* A daemon that was away while its database became the mirror of another account: it counted as dead. */
+/* A daemon that counted as dead was away while its database became the mirror of another account. */
 
 const store = useStore();
 const OURS = { baseUrl: 'https://partner.example/v1', apiKey: 'key' };
@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(async () => await away.end({ timeout: 2 }));
 
-/** The other account has a snapshot of the same name, and everything is due. */
+/** Adopts another account, which has a snapshot of the same name, and everything due. */
 async function adopted(account = OTHER): Promise<void> {
   const command = connect(store.url, { max: 1 });
   await adoptAccount(command, account);
@@ -58,7 +58,7 @@ const stored = async () =>
       (select jsonb_agg(to_jsonb(k) order by sku) from catalog.skus k) as skus, to_jsonb(a) as account
     from catalog_internal.sync s, catalog_internal.account a`;
 
-test.each(Object.keys(WRITES))('one that %s is refused, ends, and has changed nothing', async (what) => {
+test.each(Object.keys(WRITES))('a daemon that %s is refused, ends, and has changed nothing', async (what) => {
   for (const account of [OTHER, { ...OURS, apiKey: 'of another account' }]) {
     await adopted(account);
     const before = await stored();
@@ -68,7 +68,7 @@ test.each(Object.keys(WRITES))('one that %s is refused, ends, and has changed no
   }
 });
 
-test.each(Object.keys(WRITES))('one that %s goes on with a key that was issued anew', async (what) => {
+test.each(Object.keys(WRITES))('a daemon that %s goes on with a key that was issued anew', async (what) => {
   await mark(store.sql, ['A']);
   const replica = connect(store.url, { max: 1 });
   await noteAccount(replica, OURS);
@@ -79,7 +79,7 @@ test.each(Object.keys(WRITES))('one that %s goes on with a key that was issued a
   expect(mirrorReplaced(away).aborted).toBe(false);
 });
 
-test('where nobody knows any more whose mirror it is, it goes on', async () => {
+test('a daemon goes on if nothing records any more whose mirror it is', async () => {
   await store.sql`delete from catalog_internal.account`;
   await checkMirror(away);
   await store.sql`insert into catalog_internal.account default values`;
@@ -89,7 +89,7 @@ test('where nobody knows any more whose mirror it is, it goes on', async () => {
   await checkMirror(away);
 });
 
-test('an answer to what it had asked for before is not applied', async () => {
+test('an answer to a request from before is not applied', async () => {
   await mark(store.sql, ['A']);
   const claim = await claimAll(away);
   await store.sql`update catalog_internal.account set salt = 'of another account'`;
@@ -99,7 +99,7 @@ test('an answer to what it had asked for before is not applied', async () => {
   expect(await pricesOf(store.sql, 'A')).toEqual(before);
 });
 
-test('it takes no task of the other account, and tells it no name', async () => {
+test('a daemon takes no task of the other account, and stores no learned name for it', async () => {
   await adopted();
   const learned = { value: 'lowest', answers: 9, isMissing: false, also: null, others: null };
   expect(await storeLearnedPrice(away, learned, 0)).toBe(false);
@@ -108,7 +108,7 @@ test('it takes no task of the other account, and tells it no name', async () => 
   expect(await startTask(store.sql, 'delta', 60_000)).toMatchObject({ failures: 0 });
 });
 
-test('one that is connected again is not taken for a daemon of the other account', async () => {
+test('a daemon that reconnects is not taken for one of the other account', async () => {
   const leave = await registerInstance(store.url, systemClock, null, away);
   await store.sql`update catalog_internal.account set salt = 'of another account'`;
   const cut = await store.sql<{ pid: number }[]>`
@@ -119,7 +119,7 @@ test('one that is connected again is not taken for a daemon of the other account
   await leave();
 });
 
-test('where the row of the account is lost, the daemon that runs puts it back, and who starts next is of the same', async () => {
+test("if the account's row is lost, the running daemon restores it, and the next start must match it", async () => {
   await store.sql`delete from catalog_internal.account`;
   await restoreLostRows(store.sql);
   await putBackAccount(away);

@@ -5,7 +5,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** Nothing that is kept or measured is so small that products of it are no numbers in Postgres. */
+/** Nothing that is stored or measured is so small that products of it underflow in Postgres. */
 const double = (min: number, max: number) =>
   fc.double({ min, max, noNaN: true }).map((value) => (value < 1e-12 ? 0 : value));
 
@@ -63,7 +63,7 @@ const snapshotCase: fc.Arbitrary<SnapshotCase> = fc.record({
   minutes,
 });
 
-/** Cohorts whose prices change by rates of their own. */
+/** Cohorts whose SKUs have their own rates. */
 const BY_RATE = new Set(['live', 'unlisted']);
 
 interface Answer {
@@ -71,7 +71,7 @@ interface Answer {
   readonly size: number;
 }
 
-/** p_right of live cases, in one statement. */
+/** Returns p_right of live cases, read in one statement. */
 async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
   const column = (of: (one: LiveCase) => number) => cases.map(of);
   return await store.sql<Answer[]>`
@@ -85,7 +85,7 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
     order by at`;
 }
 
-/** As likely as anything between a SKU that was not reported and one that was, and less. */
+/** Between the moves expected of an unreported SKU and of a reported one, or below both. */
 const lateMoves = ({ reportedMoves }: SnapshotCase) => reportedMoves / 2;
 
 async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promise<readonly Answer[]> {
@@ -101,7 +101,10 @@ async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promi
     order by at`;
 }
 
-/** The three things that can have happened to a snapshot-priced SKU, or to one of its sizes, written out once more. */
+/**
+ * Multiplies the chances that each of three things has not happened to a snapshot-priced SKU, or to one of its
+ * sizes.
+ */
 function unmoved(cohort: string, one: SnapshotCase, of: number): number {
   const moves = {
     snapshot: one.waitingMoves,
@@ -118,7 +121,7 @@ const many = <T>(of: fc.Arbitrary<T>) => fc.array(of, { minLength: 1, maxLength:
 const LEAST = Math.exp(-60);
 
 describe('the probability of a price', () => {
-  test('by a rate of its own is what the policy of live refreshes goes by', async () => {
+  test('with a rate of its own equals what the policy of live refreshes uses', async () => {
     await fc.assert(
       fc.asyncProperty(many(liveCase), async (cases) => {
         const answers = await ofLive(cases);
@@ -126,7 +129,7 @@ describe('the probability of a price', () => {
           at,
           { alpha, beta, prior, seen: sizes, moved, minutes: tau, believed, hazard, hinted },
         ] of cases.entries()) {
-          // What Postgres keeps of them.
+          // As Postgres stores them.
           const [held, ofThem] = [Math.fround(sizes), Math.fround(moved)];
           const sizePart = (ofThem + 20 * believed) / (held + 20);
           const expected = [1, sizePart].map((each) =>
@@ -146,7 +149,7 @@ describe('the probability of a price', () => {
   });
 
   test.each(['snapshot', 'reported', 'again'])(
-    '%s is that of three things that have not happened',
+    'of the cohort %s is that of three things not having happened',
     async (cohort) => {
       await fc.assert(
         fc.asyncProperty(many(snapshotCase), async (cases) => {
@@ -201,7 +204,7 @@ describe('the probability of a price', () => {
   });
 });
 
-describe('before anything was learned', () => {
+describe('the first probability, before anything was learned', () => {
   test.each([
     ['live', 0, 1],
     ['live', 1.987, 0.95],

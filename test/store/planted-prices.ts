@@ -1,13 +1,13 @@
 import type { SizePrices } from '../../src/store/answer/plausibility.ts';
 
-/** Numbers in [0, 1). */
+/** Returns numbers in [0, 1). */
 export type Random = () => number;
 
 const between = (random: Random, low: number, high: number) => low + (high - low) * random();
 const pick = <Item>(random: Random, items: readonly Item[]): Item =>
   items[Math.floor(random() * items.length)] as Item;
 
-/** A standard normal number. */
+/** Returns a standard normal number. */
 const normal = (random: Random): number =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
@@ -15,7 +15,7 @@ const SIZES = Array.from({ length: 26 }, (_, n) => String(35 + n / 2));
 const STEPS = [1, 10, 50, 100];
 
 /**
- * A SKU of a market whose truth is known: its prices between two refreshes move by little, seldom by much, and very
+ * A SKU of a market whose truth is known: between two refreshes its prices move a little, seldom a lot, and very
  * seldom all at once.
  */
 export class TrueSku {
@@ -41,7 +41,7 @@ export class TrueSku {
     return this.#round(this.#level * Math.exp(0.15 * normal(this.#random)));
   }
 
-  /** What happens between two refreshes. Returns whether any price has moved. */
+  /** Makes what happens between two refreshes. Returns whether any price has moved. */
   move(): boolean {
     const random = this.#random;
     if (random() < 0.5) return false;
@@ -62,9 +62,7 @@ export class TrueSku {
   }
 }
 
-/**
- * What a fault makes of the true prices. Prices below the floor of asks are none, as everywhere (partner rule 4.2.5).
- */
+/** What a fault makes of the true prices; below the floor of asks there is none (partner rule 4.2.5). */
 type Fault = (prices: SizePrices, random: Random, other: SizePrices) => SizePrices;
 
 const FLOOR = 50;
@@ -76,7 +74,7 @@ const all =
   (change: (price: number, random: Random) => number): Fault =>
   (prices, random) =>
     kept([...prices].map(([size, price]) => [size, Math.round(change(price, random))] as const));
-/** Of one size alone, or of about that part of all. */
+/** Changes one size only, or about that part of all sizes. */
 const some =
   (part: number | 'one', change: (price: number) => number): Fault =>
   (prices, random) => {
@@ -178,12 +176,12 @@ const KINDS: Readonly<Record<string, Fault>> = {
     kept([...prices].map(([size, price]) => [`US ${Number(size) - 33}`, price] as const)),
 };
 
-/** Kinds that show where there are many sizes, such as one price for all of them. */
+/** Kinds that only show with many sizes, such as one price for all of them. */
 const OF_MANY = ['all the lowest', 'all the highest', 'all the median', 'sizes of another system'];
 
 export interface PlantedFault {
   readonly fault: Fault;
-  /** It is planted on SKUs with so many sizes at least. */
+  /** The least number of sizes of the SKUs on which it is planted. */
   readonly leastSizes: number;
 }
 
@@ -191,7 +189,10 @@ export const FAULTS: Readonly<Record<string, PlantedFault>> = Object.fromEntries
   Object.entries(KINDS).map(([kind, fault]) => [kind, { fault, leastSizes: OF_MANY.includes(kind) ? 4 : 1 }]),
 );
 
-/** Numbers that are prices, of other sizes or of another SKU: where these are near to the true ones nobody can tell. */
+/**
+ * Kinds whose numbers are real prices, of other sizes or another SKU: if they are near the true ones, nobody can
+ * tell.
+ */
 export const REARRANGED: ReadonlySet<string> = new Set([
   'shuffled',
   'reversed',

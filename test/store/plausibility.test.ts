@@ -5,9 +5,7 @@ import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.t
 import { randomFrom } from '../support/market.ts';
 import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
 
-/*
- * The figures of docs/trust.md are those of HISTORIES=5000 npx vitest run --project=unit test/store/plausibility.
- */
+/* The figures of docs/trust.md come from HISTORIES=5000 npx vitest run --project=unit test/store/plausibility. */
 const HISTORIES = Number(process.env['HISTORIES'] ?? 500);
 const SEED = Number(process.env['SEED'] ?? 31);
 
@@ -25,7 +23,7 @@ interface Planted {
   actionable: number;
 }
 
-/** Of the prices that one fault makes wrong in as many histories, how many could be acted on. */
+/** Returns how many prices a fault makes wrong in all histories, and how many of those could be acted on. */
 function plant(kind: string): Planted {
   const { fault, leastSizes } = FAULTS[kind] ?? { fault: (prices: SizePrices) => prices, leastSizes: 1 };
   const random = randomFrom(SEED);
@@ -54,7 +52,7 @@ describe('faults of the partner, planted in histories', () => {
   const kinds = Object.keys(FAULTS);
   const numbers = kinds.filter((kind) => !REARRANGED.has(kind));
 
-  test(`that make other numbers: hardly one of 10,000 wrong prices is actionable (seed ${SEED})`, () => {
+  test(`that change numbers: at most one of 10,000 wrong prices is actionable (seed ${SEED})`, () => {
     expect(numbers.length).toBeGreaterThanOrEqual(40);
     const planted = numbers.map(plant);
     numbers.forEach((kind, at) => say(`${kind}: ${planted[at]?.actionable} of ${planted[at]?.poisoned}`));
@@ -63,14 +61,17 @@ describe('faults of the partner, planted in histories', () => {
     expect(actionable).toBeLessThanOrEqual(poisoned / 10_000);
   });
 
-  test.each([...REARRANGED])('that rearrange plausible numbers are found where they differ: %s', (kind) => {
-    const { poisoned, actionable } = plant(kind);
-    say(`${kind}: ${actionable} of ${poisoned}`);
-    expect(actionable).toBeLessThanOrEqual(poisoned * (kind === 'two sizes swapped' ? 0.75 : 0.1));
-  });
+  test.each([...REARRANGED])(
+    'that rearrange plausible numbers are detected if the numbers differ: %s',
+    (kind) => {
+      const { poisoned, actionable } = plant(kind);
+      say(`${kind}: ${actionable} of ${poisoned}`);
+      expect(actionable).toBeLessThanOrEqual(poisoned * (kind === 'two sizes swapped' ? 0.75 : 0.1));
+    },
+  );
 });
 
-test(`of moves that are true one in a thousand is held back at most, and none for longer than one further look (seed ${SEED})`, () => {
+test(`true moves: at most one in a thousand is doubted, and for one further answer at most (seed ${SEED})`, () => {
   const random = randomFrom(SEED);
   let [moves, held] = [0, 0];
   for (let history = 0; history < HISTORIES * 4; history += 1) {
@@ -93,7 +94,7 @@ test(`of moves that are true one in a thousand is held back at most, and none fo
   expect(held).toBeLessThanOrEqual(moves / 1000);
 });
 
-test(`nor do one in a thousand cost a further look where they move on until then (seed ${SEED})`, () => {
+test(`moves that go on meanwhile need at most one further refresh in a thousand (seed ${SEED})`, () => {
   const random = randomFrom(SEED);
   let [moves, looks] = [0, 0];
   for (let history = 0; history < HISTORIES * 4; history += 1) {
@@ -118,7 +119,7 @@ test(`nor do one in a thousand cost a further look where they move on until then
 const prices = (...of: number[]): SizePrices => new Map(of.map((price, at) => [String(40 + at), price]));
 const USUAL = prices(4000, 4100, 4300, 4200, 4600, 5000, 4400, 4500, 4700, 4800);
 
-describe('what is odd', () => {
+describe('the oddity of an answer', () => {
   test.each([
     ['nothing', USUAL, prices(4100, 4100, 4300, 4250, 4600, 5000, 4400, 4500, 4700, 5900), null],
     ['nothing where all is gone', USUAL, prices(), null],
@@ -178,7 +179,7 @@ describe('what is odd', () => {
     expect(oddityOf(before, now)).toBe(odd);
   });
 
-  test('is what differs more than the catalog usually does', () => {
+  test('depends on how much the catalog usually differs', () => {
     const now = prices(5200, 3500, 5100, 3600, 5500, 4100, 5300, 3800, 5600, 4000);
     expect(oddityOf(USUAL, now, 0.03)).toBe('another-profile');
     expect(oddityOf(USUAL, now, 0.2)).toBeNull();
@@ -201,7 +202,7 @@ describe('a doubt', () => {
     renamed = false,
   ) => judgePrices({ before, now, renamed }, held, known);
 
-  test('begins with what is odd, and keeps what was before', () => {
+  test('begins with what is odd, and keeps the prices before', () => {
     expect(answered(USUAL, poison, null)).toEqual({
       kind: 'begins',
       doubt: 'implausible',
@@ -210,18 +211,18 @@ describe('a doubt', () => {
     });
   });
 
-  test('stays while the same is said within five minutes, and ends with an answer after them', () => {
+  test('stays while the same is answered within five minutes, and ends with an answer after that', () => {
     expect(answered(poison, poison, begun(4.9))).toEqual({ kind: 'stays' });
     expect(answered(poison, poison, begun(5))).toEqual({ kind: 'ends', back: false });
   });
 
-  test('ends at once where the prices are as before again, and not with an answer without any', () => {
+  test('ends at once if the prices are as before again, but not with an answer without prices', () => {
     expect(answered(poison, USUAL, begun(0.1))).toEqual({ kind: 'ends', back: true });
     expect(answered(poison, prices(), begun(0.1))).toEqual({ kind: 'stays' });
     expect(answered(prices(), poison, begun(0.2))).toEqual({ kind: 'stays' });
   });
 
-  test('begins anew with other odd prices, and still knows what was before the first', () => {
+  test('begins anew with other odd prices, and still knows the prices before the first', () => {
     const worse = prices(...[...USUAL.values()].map((price) => price * 100));
     expect(answered(poison, worse, begun(60))).toMatchObject({ kind: 'begins', believed: USUAL });
   });
@@ -232,7 +233,7 @@ describe('a doubt', () => {
     ['other sizes far off, too', [4000, 41_000, 4300], [1400, 41_000, 12_470], 0],
     ['one other number for all', [4000, 4000, 4000], [4600, 4600, 4600], 0],
     ['more than the market moves', [4000, 41_000, 4300], [4000, 52_000, 4300], 0.05],
-  ])('begins anew where a second answer says other numbers: %s', (_, first, second, usual) => {
+  ])('begins anew if a second answer has other numbers: %s', (_, first, second, usual) => {
     const before = prices(4000, 4100, 4300);
     const known = { ...QUIET, usual };
     const begins = answered(before, prices(...first), null, known);
@@ -249,14 +250,14 @@ describe('a doubt', () => {
     ['little else', [4000, 41_000, 4300], [4000, 43_000, 4300], 0],
     ['no more than the market moves', [4000, 41_000, 4300], [4000, 46_500, 4300], 0.05],
     ['what was there before of others', [8500, 41_000, 4300], [4100, 41_000, 4300], 0],
-  ])('ends with a second answer that says %s', (_, first, second, usual) => {
+  ])('ends with a second answer that has %s', (_, first, second, usual) => {
     const held: HeldDoubt = { ...begun(6), believed: prices(4000, 4100, 4300) };
     expect(answered(prices(...first), prices(...second), held, { ...QUIET, usual })).toMatchObject({
       kind: 'ends',
     });
   });
 
-  test('that a clock ahead of the others has dated begins anew, and does not last for as long as that was ahead', () => {
+  test('that a clock ahead has dated begins anew, and does not last for as long as that was ahead', () => {
     expect(answered(poison, poison, begun(-600))).toMatchObject({
       kind: 'begins',
       doubt: 'implausible',
@@ -264,7 +265,7 @@ describe('a doubt', () => {
     });
   });
 
-  test('begins where another product is answered, though its prices might be', () => {
+  test('begins if another product is answered, even with plausible prices', () => {
     const now = new Map([...USUAL, ['41', 4000]]);
     expect(answered(USUAL, now, null, QUIET, true)).toMatchObject({
       kind: 'begins',

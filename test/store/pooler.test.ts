@@ -17,7 +17,7 @@ interface PoolerOptions {
   readonly next: 'last used' | 'first used';
 }
 
-/** A pooler with so many processes of Postgres, as each of two clients meets it. Throws where a client would wait. */
+/** Simulates a pooler with so many processes of Postgres for two clients. Throws when a client would have to wait. */
 function pooler({ mode, processes, next }: PoolerOptions): { idle: Ask; busy: Ask; free: number[] } {
   const free = Array.from({ length: processes }, (_, n) => n + 100);
   const client = (): Ask => {
@@ -42,7 +42,7 @@ function pooler({ mode, processes, next }: PoolerOptions): { idle: Ask; busy: As
 
 const order = fc.constantFrom('last used' as const, 'first used' as const);
 
-test('a session of its own is never taken for a pooler', async () => {
+test('session mode is never taken for a transaction pooler', async () => {
   await fc.assert(
     fc.asyncProperty(order, async (next) => {
       const { idle, busy } = pooler({ mode: 'session', processes: 2, next });
@@ -51,7 +51,7 @@ test('a session of its own is never taken for a pooler', async () => {
   );
 });
 
-test('transaction mode is told with one process or many, whichever is taken next, and nobody waits for it', async () => {
+test('transaction mode is detected with any number of processes, in any order, and nobody has to wait', async () => {
   await fc.assert(
     fc.asyncProperty(order, fc.integer({ min: 1, max: 30 }), async (next, processes) => {
       const { idle, busy, free } = pooler({ mode: 'transaction', processes, next });
@@ -61,7 +61,7 @@ test('transaction mode is told with one process or many, whichever is taken next
   );
 });
 
-test('statement mode is told by what it rejects, and another error is nobody’s pooler', async () => {
+test('statement mode is detected by what it rejects; other errors are passed on', async () => {
   const { idle, busy } = pooler({ mode: 'statement', processes: 3, next: 'last used' });
   expect((await readPooling(idle, busy)).kept).toBe('statement');
   const lost = async () => Promise.reject(Object.assign(new Error('lost'), { code: 'ECONNRESET' }));
@@ -71,7 +71,7 @@ test('statement mode is told by what it rejects, and another error is nobody’s
   await expect(readPooling(idle, cancelled)).rejects.toThrow('cancelled');
 });
 
-test('settings that differ are told with the statements that set them, names quoted', () => {
+test('dropped settings are reported with the statements that set them, names quoted', () => {
   expect(poolingProblem(OK)).toBeNull();
   const dropped = [
     { name: 'search_path', value: 'pg_catalog' },

@@ -12,19 +12,19 @@ async function priceAt(at: string, size = '9', sku = 'A'): Promise<number | null
   return row.price;
 }
 
-/** Prices at a moment, as `size price (size type)`. */
+/** Returns the prices at a time, as `size price (size type)`. */
 async function pricesAt(at: string, sku = 'A'): Promise<string[]> {
   const rows = await store.sql`select * from catalog.prices_at(${sku}, ${at}::text::timestamptz)`;
   return rows.map((row) => `${row['size']} ${row['price']} (${row['size_type']})`);
 }
 
-/** The present moment, of which nothing is that comes later. */
+/** Returns the present time, which excludes everything that comes later. */
 async function moment(): Promise<string> {
   const [row] = await store.sql<[{ now: string }]>`select clock_timestamp()::text as now`;
   return row.now;
 }
 
-test('from the first answer to the last: what each size cost, and what its key meant', async () => {
+test("from the first answer to the last, prices_at gives each size's price and the meaning of its key", async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   const moments: string[] = [];
@@ -68,7 +68,7 @@ test('from the first answer to the last: what each size cost, and what its key m
   expect(await priceAt(moments[1] ?? '', '9', 'never heard of')).toBeNull();
 });
 
-/** What maintenance has done of the days of the three changes that are made here. */
+/** What maintenance has done about the days of the three changes made here. */
 const COUNTED: Readonly<Record<string, () => Promise<unknown>>> = {
   none: async () => {},
   'the first change': () => keepDailyPrices(store.sql, 1, 1),
@@ -80,7 +80,7 @@ const COUNTED: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-/** A history that begins a hundred days ago, in the chunk that it returns. */
+/** Begins a history a hundred days ago, in the chunk that it returns. */
 async function beginHistory(): Promise<bigint> {
   const [row] = await store.sql<
     [{ at: string }]
@@ -104,7 +104,7 @@ async function enter(chunk: bigint, ago: number): Promise<void> {
     update catalog_internal.history_milestones set at = now() - make_interval(secs => ${ago * 86_400}) where position >= ${String(chunk * CHUNK)}`;
 }
 
-/** An hour (UTC) of the day so many days ago. */
+/** Returns an hour (UTC) of the day so many days ago. */
 const hourOf = (daysAgo: number, hour: number) =>
   `${new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)} ${String(hour).padStart(2, '0')}:00Z`;
 
@@ -112,10 +112,10 @@ const changedAt = (at: string, before: number, after: number) => store.sql`
   insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
   values ('A', '9', ${before}, ${after}, ${at}::text::timestamptz)`;
 
-test('changes of a day whose first one is dropped count from when they were observed', async () => {
+test('changes of a day whose first change is dropped count from when they were observed', async () => {
   const first = await beginHistory();
   await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
-  // Of the oldest day that there is nothing is taken for whole.
+  // The oldest day that exists is never taken as complete.
   await store.sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('B', '9', 1, 2, ${hourOf(60, 1)}::text::timestamptz)`;
   await changedAt(hourOf(50, 1), 1, 2);
@@ -132,7 +132,7 @@ test('changes of a day whose first one is dropped count from when they were obse
   expect(await Promise.all([priceAt(hourOf(49, 0)), priceAt(hourOf(20, 13))])).toEqual([3, 4]);
 });
 
-test('on the day on which it was first priced, before its only change of that day', async () => {
+test('a day on which the size was first priced has that price until its only change', async () => {
   await beginHistory();
   await store.sql`update catalog.skus set first_priced_at = ${hourOf(50, 6)}::text::timestamptz`;
   await store.sql`
@@ -144,7 +144,7 @@ test('on the day on which it was first priced, before its only change of that da
   expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([null, 1, 1, 2, 2]);
 });
 
-test('days that were counted before there was first_change_at: of one change, and of several', async () => {
+test('days counted without first_change_at give the same prices, with one change or several', async () => {
   await beginHistory();
   await store.sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('B', '9', 1, 2, ${hourOf(60, 1)}::text::timestamptz)`;
@@ -170,7 +170,7 @@ test('days that were counted before there was first_change_at: of one change, an
   expect(await asked()).toEqual(expected);
 });
 
-test('a day of one change to which a daemon of an earlier version counts another', async () => {
+test('a day with one change keeps its prices when a daemon of an earlier version adds another', async () => {
   await beginHistory();
   await changedAt(hourOf(50, 6), 1, 2);
   await keepDailyPrices(store.sql, 100);
@@ -178,7 +178,7 @@ test('a day of one change to which a daemon of an earlier version counts another
   await changedAt(hourOf(20, 12), 3, 4);
   await keepDailyPrices(store.sql, 100);
   const before = await store.sql`select * from catalog.daily_prices order by day`;
-  // What a version writes that has no first_change_at.
+  // What a version without first_change_at writes.
   await store.sql`update catalog.daily_prices set changes = 1, close = 2 where changes = 2`;
   await store.sql`update catalog.daily_prices set changes = 2, close = 3 where close = 2`;
   expect(await store.sql`select * from catalog.daily_prices order by day`).toEqual(before);
@@ -187,7 +187,7 @@ test('a day of one change to which a daemon of an earlier version counts another
 });
 
 describe.each(Object.keys(COUNTED))(
-  'where the beginning of the history is dropped, days counted: %s',
+  'after the beginning of the history is dropped, days counted: %s',
   (name) => {
     let first: bigint;
     beforeEach(async () => {
@@ -220,9 +220,9 @@ describe.each(Object.keys(COUNTED))(
       await COUNTED[name]?.();
     }
 
-    test('nothing is said of moments whose changes are gone, and everything after them', async () => {
+    test('times whose changes are gone have no price, and later ones do', async () => {
       await threeChunks();
-      // What was dropped before is of other tests.
+      // Earlier drops belong to other tests.
       await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
       expect(await seen(95, 70, 40, 10)).toEqual([
         [1, 9],
@@ -250,7 +250,7 @@ describe.each(Object.keys(COUNTED))(
       ]);
     });
 
-    test('a reader whose snapshot is from before the drop is told nothing wrong either', async () => {
+    test('a reader whose snapshot is from before the drop gets no wrong price either', async () => {
       await threeChunks();
       await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
       const before = await daysAgo(70);
@@ -262,10 +262,10 @@ describe.each(Object.keys(COUNTED))(
       });
     });
 
-    test('a milestone that nobody has seen, and one made by a clock that was behind, hide what is not known', async () => {
+    test('an unseen milestone, and one by a clock that was behind, hide what is not known', async () => {
       await threeChunks();
       await pruneHistory(store.sql, { olderThanMs: 80 * 86_400_000 });
-      // The chunk before was begun later, by its clock, than the one after.
+      // By its clock, the former chunk was begun later than the one after it.
       await store.sql`update catalog_internal.history_milestones set at = now() - interval '55 days' where position < ${String((first + 1n) * CHUNK)}`;
       expect(await seen(59, 54)).toEqual([
         [null, null],

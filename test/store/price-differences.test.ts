@@ -18,8 +18,8 @@ const difference = (size: string, oldPrice: number | null, newPrice: number | nu
   entry: null,
 });
 
-describe('what an answer says of prices', () => {
-  test('is nothing where the mirror holds the same', () => {
+describe('the price differences of an answer', () => {
+  test('are none if the mirror holds the same', () => {
     const held = { ...NOTHING, sizes: ['9', '__proto__', ''], prices: [100, null, 300] };
     expect(priceDifferences(found('S', [row('', 300), row('9', 100), row('__proto__', null)]), held)).toEqual(
       [],
@@ -28,7 +28,7 @@ describe('what an answer says of prices', () => {
     expect(priceDifferences(found('S', []))).toEqual([]);
   });
 
-  test('is that prices have appeared, moved or gone', () => {
+  test('contain prices that appeared, moved or went', () => {
     const held = { ...NOTHING, sizes: ['9', '10', '11', '12'], prices: [100, null, 300, null] };
     expect(priceDifferences(found('S', [row('8', 80), row('9', 90), row('10', 95)]), held)).toEqual([
       difference('8', null, 80, 'appeared'),
@@ -42,7 +42,7 @@ describe('what an answer says of prices', () => {
     ]);
   });
 
-  test('names the members of an entry where nothing else differs', () => {
+  test('name the members of an entry if nothing else differs', () => {
     const held = {
       ...NOTHING,
       sizes: ['8', '9', '10'],
@@ -69,7 +69,7 @@ describe('what an answer says of prices', () => {
     ]);
   });
 
-  test('has the last prices of a size that has one again', () => {
+  test('contain the last prices of a size that has a price again', () => {
     const held = {
       ...NOTHING,
       sizes: ['9'],

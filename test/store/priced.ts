@@ -1,6 +1,6 @@
 import type { Queryable } from '../../src/store/connection/db.ts';
 
-/** So many SKUs that are listed as snapshot-priced and have been answered, called by a prefix and a number. */
+/** Inserts answered SKUs that are listed as snapshot-priced, named by a prefix and a number. */
 export async function snapshotPriced(sql: Queryable, prefix: string, skus: number): Promise<void> {
   await sql`
     insert into catalog.skus (sku, state, price_source, in_manifest)

@@ -7,7 +7,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-test('all tables of the mirror are asked for', async () => {
+test('OWN_TABLES contains all tables of the mirror', async () => {
   const tables = await store.sql<{ name: string }[]>`
     select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname in ('catalog', 'catalog_internal') and c.relkind in ('r', 'p') and not c.relispartition
@@ -15,20 +15,20 @@ test('all tables of the mirror are asked for', async () => {
   expect(tables.map(({ name }) => name)).toEqual([...OWN_TABLES].toSorted());
 });
 
-test('all views of the mirror are missed where somebody has dropped them', async () => {
+test('OWN_VIEWS contains all views of the mirror', async () => {
   const views = await store.sql<{ name: string }[]>`
     select schemaname || '.' || viewname as name from pg_views where schemaname in ('catalog', 'catalog_internal') order by 1`;
   expect(views.map(({ name }) => name)).toEqual([...OWN_VIEWS].toSorted());
 });
 
-test('all functions of the mirror are missed where somebody has given them away', async () => {
+test('OWN_FUNCTIONS contains all functions of the mirror', async () => {
   const functions = await store.sql<{ name: string }[]>`
     select distinct n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where n.nspname in ('catalog', 'catalog_internal')`;
   expect(functions.map(({ name }) => name).toSorted()).toEqual([...OWN_FUNCTIONS].toSorted());
 });
 
-test('a role that may do everything lacks nothing, and what is taken from it is named', async () => {
+test('a role that may do everything lacks nothing, and what is revoked from it is named', async () => {
   const { sql } = store;
   await using logins = await actingLogins(sql, store.url);
   const role = connect(await logins.login(), { max: 1 });

@@ -9,8 +9,8 @@ import { answerAsked, claimAll, found, mark, REFRESH, useStore } from './support
 const store = useStore();
 const { priced, promise, passSeconds, comesIn, one } = promising(store);
 
-describe('what became of it', () => {
-  test('is counted with each answer, late ones as often as they are late, and by what hindered them', async () => {
+describe('the record of a promise', () => {
+  test('counts each answer, late ones once for each max_age, and by what hindered them', async () => {
     await priced('A');
     await promise('1 minute', 'A');
     const answer = async () => {
@@ -45,7 +45,7 @@ describe('what became of it', () => {
     expect(await readPromises(store.sql)).toMatchObject({ cases: 10, kept: 2 });
   });
 
-  test('of what was promised while all requests were paused, the pause is the hindrance', async () => {
+  test('counts the pause as hindrance if the promise was made while all requests were paused', async () => {
     await priced('A');
     await pauseRequests(store.sql, { forMs: null, by: 'me' });
     await store.sql`
@@ -59,7 +59,7 @@ describe('what became of it', () => {
     expect(promises).toEqual({ kept: 0, hindered: 3, broken: 0 });
   });
 
-  test('of what was old before it was promised is counted from then on', async () => {
+  test('starts with the promise, even if the price was older', async () => {
     await priced('A');
     await passSeconds(600);
     await promise('1 minute', 'A');
@@ -69,7 +69,7 @@ describe('what became of it', () => {
     expect(promises).toEqual({ kept: 1, hindered: 0, broken: 0 });
   });
 
-  test('is remembered for a day, hour by hour', async () => {
+  test('is kept for a day, hour by hour', async () => {
     const day = async (hours: number) =>
       (
         await store.sql`select catalog_internal.last_day('{3,0,5}', now() - make_interval(hours => ${hours}))::int as sum`
@@ -91,7 +91,7 @@ describe('what became of it', () => {
     expect(await counted(1000)).toEqual([2, ...Array.from({ length: 23 }, () => 0)]);
   });
 
-  test('a clock that was ahead delays no promise, and its counts go on', async () => {
+  test('survives a clock that was ahead, which delays no promise', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
     await answerAsked(store.sql, found('A', { 42: 100 }));

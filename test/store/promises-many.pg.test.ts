@@ -5,10 +5,10 @@ import { knownSkus, settleKnown, useStore } from './support.ts';
 
 const store = useStore();
 
-/** Generous: the statement takes about a second where nothing else runs. */
+/** Generous: the statement takes about a second if nothing else runs. */
 const MOST_SECONDS = 30;
 
-test('a statement with 20,000 promises is warned of them within seconds', async () => {
+test('a statement with 20,000 promises gets its warning within seconds', async () => {
   const { sql, url } = store;
   const skus = Array.from({ length: 20_000 }, (_, n) => `S${n}`);
   await knownSkus(sql, skus);
@@ -39,7 +39,7 @@ describe('a session that asks row by row', () => {
     await seller.end({ timeout: 2 });
   });
 
-  /** Rows that the transaction has read of what all promises are weighed by. */
+  /** Returns the rows that the transaction has read of the tables by which all promises are weighed. */
   async function read(tx: Tx): Promise<number> {
     const [row] = await tx<[{ rows: number }]>`
       select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_all_tables
@@ -47,7 +47,7 @@ describe('a session that asks row by row', () => {
     return row.rows;
   }
 
-  test('has all promises weighed once in a while, and not where it changes none', async () => {
+  test('has all promises weighed only now and then, and never if it changes none', async () => {
     await seller`insert into catalog.watchlist (sku, max_age) select sku, '30 days' from catalog.skus`;
     await readWatchlist(store.sql, { most: 100_000, everything: true });
     await seller.begin(async (tx) => {
@@ -65,7 +65,10 @@ describe('a session that asks row by row', () => {
 
   const ask = async (sql: Queryable, sku: string) =>
     await sql`insert into catalog.watchlist (sku, max_age) values (${sku}, '1 minute')`;
-  /** Of 472 refreshes a minute that there are for live SKUs (test/store/promises.pg.test.ts) 471.25, and so many for one. */
+  /**
+   * Promises 471.25 of the 472 refreshes a minute for live SKUs (test/store/promises.pg.test.ts), with S377 as the
+   * last.
+   */
   async function nearlyAll(): Promise<void> {
     await store.sql`update catalog_internal.due set live = true`;
     await seller`insert into catalog.watchlist (sku, max_age) select 'S' || n, '1 minute' from generate_series(1, 376) n`;
@@ -73,7 +76,7 @@ describe('a session that asks row by row', () => {
     expect(said).toEqual([]);
   }
 
-  test('is warned with the first promise that cannot be kept, of its own transaction too, and of none that it takes back', async () => {
+  test('is warned with its first infeasible promise, even in one transaction, and not if that is undone', async () => {
     await nearlyAll();
     await seller`delete from catalog.watchlist where sku = 'S377'`;
     await seller.begin(async (tx) => {
@@ -90,7 +93,7 @@ describe('a session that asks row by row', () => {
     });
   });
 
-  test('is warned of what others have asked for, after ten seconds at the latest', async () => {
+  test('is warned because of what others have asked for, after ten seconds at the latest', async () => {
     await nearlyAll();
     await store.sql`insert into catalog.watchlist (sku, max_age) values ('S500', '1 minute')`;
     await seller`select set_config('catalog_internal.promised', regexp_replace(current_setting('catalog_internal.promised'), ' [0-9]+', ' 1000000'), false)`;
@@ -99,7 +102,7 @@ describe('a session that asks row by row', () => {
   });
 
   test.each(['', 'nonsense', 'false 9999999999.000 0 0', 'false 99999999999999999999.000 0.000000 0.000000'])(
-    'may have set what it remembers to %j',
+    'survives a session setting that was overwritten with %j',
     async (value) => {
       await seller`select set_config('catalog_internal.promised', ${value}, false)`;
       await ask(seller, 'S1');

@@ -6,7 +6,7 @@ import { empty, useStore } from './support.ts';
 
 const store = useStore();
 
-test('in whatever order promises are made, read, weighed, claimed and answered, the ledger is what the last answer and max_age say', async () => {
+test('after any sequence of steps, the ledger matches the last answers and max_age', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 45, size: 'max' }), async (steps) => {
       await empty(store.sql);

@@ -89,7 +89,7 @@ export const step = fc.oneof(
       isGivenBack: fc.nat(5).map((n) => n === 0),
     }),
   },
-  // No sum of these comes within five seconds of a time at which a promise comes first or is broken.
+  // No sum of these is within five seconds of a time at which a promise comes first or is broken.
   {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('pass' as const), seconds: fc.constantFrom(30, 60, 150, 600) }),
@@ -98,7 +98,7 @@ export const step = fc.oneof(
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 type Statement = typeof statement extends fc.Arbitrary<infer T> ? T : never;
 
-/** One mirror and its sellers, held to what an oracle says of it. */
+/** One mirror and its sellers, compared with an oracle. */
 export class World {
   readonly #store: TestStore;
   readonly #oracle = new PromiseOracle();
@@ -108,7 +108,7 @@ export class World {
     this.#store = store;
   }
 
-  /** Requests for about half of the promises that may be made. */
+  /** Allows requests for about half of the promises that may be made. */
   async begin(): Promise<void> {
     const { sql } = this.#store;
     await sql`update catalog_internal.settings set rate_share = 2`;
@@ -152,7 +152,7 @@ export class World {
     await this.#notice();
   }
 
-  /** Everything that was committed is read, and the ledger is what that says. */
+  /** Reads everything that was committed, and expects the ledger to match it. */
   async check(): Promise<void> {
     const { sql } = this.#store;
     await this.#notice();
@@ -196,7 +196,7 @@ export class World {
     if (commits) this.#oracle.list = list;
   }
 
-  /** The list is read, and the ledger told of some of it. */
+  /** Reads the list, and copies some of it to the ledger. */
   async #readSome(everything: boolean, pieces: number): Promise<void> {
     this.#oracle.read();
     await this.#store.sql.begin(async (tx) => {
@@ -212,7 +212,7 @@ export class World {
     await applyDelta(sql, { since: 'token', toSnapshot: 'token', changed, nowLive: [], removed });
   }
 
-  /** A call as the daemon makes it: what is promised comes first, by the earliest deadline. */
+  /** Makes a call as the daemon does: promises come first, by the earliest deadline. */
   async #call(): Promise<void> {
     const { sql } = this.#store;
     await this.check();
@@ -284,7 +284,7 @@ export class World {
     }));
   }
 
-  /** SKUs that came or went, and which of them count as live. */
+  /** Tells the oracle which SKUs came or went, and which of them count as live. */
   async #notice(): Promise<void> {
     this.#oracle.notice(
       await this.#store.sql<{ sku: string; removed: boolean; live: boolean }[]>`

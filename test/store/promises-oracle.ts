@@ -23,14 +23,14 @@ interface Known {
   owner: string | null;
 }
 
-/** So many seconds before it is broken a promise comes first. */
+/** Returns how many seconds before it is broken a promise comes first. */
 const leadOf = (maxAge: number) => Math.max(8, Math.min(45, maxAge / 5));
 
-/** What is to become of promises, without a database. */
+/** A model of what becomes of promises, without a database. */
 export class PromiseOracle {
   /** What sellers have committed. */
   list = new Map<string, Wish>();
-  /** What of it was read. */
+  /** What the mirror has read of it. */
   readonly #read = new Map<string, Promised>();
   readonly skus = new Map<string, Known>();
   capacity = { live: 0, others: 0 };
@@ -62,7 +62,7 @@ export class PromiseOracle {
     for (const known of this.skus.values()) Object.assign(known, { state: 'priced', asked: this.#now });
   }
 
-  /** The list is read, and what is promised weighed. */
+  /** Reads the list, and weighs the promises. */
   read(): void {
     for (const sku of this.#read.keys()) if (!this.list.has(sku)) this.#read.delete(sku);
     for (const [sku, wish] of this.list) {
@@ -96,7 +96,7 @@ export class PromiseOracle {
     );
   }
 
-  /** When a SKU comes first, and when its promise is broken. */
+  /** Returns when a SKU comes first, and when its promise is broken. */
   #promiseOf(sku: string): { at: number; by: number } | null {
     const [promised, known] = [this.#read.get(sku), this.skus.get(sku)];
     if (promised === undefined || known === undefined || promised.maxAge === null || !promised.feasible)
@@ -117,7 +117,7 @@ export class PromiseOracle {
         Math.abs(at - (expected.at - this.#now)) < 3,
         `${where} comes in ${at}, not ${expected.at - this.#now}`,
       );
-      // Asked before it was promised and answered since, it is as old as it is.
+      // If it was requested before it was promised and answered since, the deadline counts from its age.
       const lead = leadOf(this.ageOf(sku) ?? 0);
       ok(
         [expected.by, expected.at + lead].some((moment) => Math.abs(by - (moment - this.#now)) < 3),
@@ -126,7 +126,7 @@ export class PromiseOracle {
     }
   }
 
-  /** Which of these are to be claimed before all others, the earliest deadline first. */
+  /** Returns which of these are to be claimed before all others, the earliest deadline first. */
   comeFirst(skus: readonly string[]): { sku: string; by: number }[] {
     return skus
       .flatMap((sku) => {
@@ -149,7 +149,7 @@ export class PromiseOracle {
     for (const known of this.skus.values()) if (known.owner === owner) known.owner = null;
   }
 
-  /** What the answer to a claim makes of promises. */
+  /** Returns what the answer to a claim makes of promises. */
   answer(
     claim: Claim,
     results: readonly SkuResult[],

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { promising } from './promising.ts';
 import { claimAll, followWatchlist, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
 
-/* Promises that change while SKUs of theirs are claimed and answered: who waits for whom, and what holds afterwards. */
+/* Promises that change while their SKUs are claimed and answered: who waits for whom, and what holds afterwards. */
 
 const store = useStore();
 const { priced, promise, comesIn, passSeconds } = promising(store);
@@ -22,7 +22,7 @@ async function untilWaiting(count: number): Promise<void> {
   });
 }
 
-/** Reads the list and tells the ledger, however long that has to wait for locks. */
+/** Reads the list and copies it to the ledger, however long that waits for locks. */
 async function tellLedger(tx: Pick<Sql, 'unsafe'>): Promise<void> {
   await tx.unsafe('select from catalog_internal.watching for update');
   await tx.unsafe('select catalog_internal.read_watchlist(false, 1000)');
@@ -42,7 +42,7 @@ const casesOf = async () =>
     ({ sku }) => sku,
   );
 
-/** Nothing here waits longer than this. */
+/** Runs work in which no lock is waited for longer than a second. */
 async function impatiently(work: (sql: Sql) => Promise<void>): Promise<void> {
   const impatient = connect(store.url, { max: 2 });
   const database = new URL(store.url).pathname.slice(1);
@@ -55,13 +55,13 @@ async function impatiently(work: (sql: Sql) => Promise<void>): Promise<void> {
   }
 }
 
-describe('a seller who changes promises and does not commit', () => {
+describe('a seller who changes promises without committing', () => {
   test.each([
     ["update catalog.watchlist set max_age = '20 minutes'", 1155],
     ['update catalog.watchlist set max_age = null', null],
     ['delete from catalog.watchlist', null],
     ['truncate catalog.watchlist', null],
-  ])('holds up no claim, answer or reading: %s', async (statement, seconds) => {
+  ])('blocks no claim, answer or reading: %s', async (statement, seconds) => {
     const { sql } = store;
     await priced('A', 'B');
     await promise('10 minutes', 'A', 'B');
@@ -88,7 +88,7 @@ describe('a seller who changes promises and does not commit', () => {
     expect(await casesOf()).toEqual(seconds === null ? [] : ['A', 'B']);
   });
 
-  test('waits for no answer that is being applied, nor for the ledger', async () => {
+  test('waits neither for an answer being applied nor for the ledger', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await promise('10 minutes', 'A', 'B');
@@ -108,8 +108,8 @@ describe('a seller who changes promises and does not commit', () => {
   });
 });
 
-describe('an answer that waits for who tells the ledger', () => {
-  /** Claims A and B, has `statement` told to the ledger, and an answer behind it. */
+describe('an answer that waits for the list being copied to the ledger', () => {
+  /** Claims A and B, runs `statement`, copies the list to the ledger, and lets an answer wait for that. */
   async function answerBehind(statement: string): Promise<void> {
     const { sql } = store;
     await priced('A', 'B');
@@ -126,7 +126,7 @@ describe('an answer that waits for who tells the ledger', () => {
     await answering;
   }
 
-  test('goes by the age that was told', async () => {
+  test('uses the max_age that was copied', async () => {
     await answerBehind("update catalog.watchlist set max_age = '20 minutes'");
     expect(await comesIn('A')).toBeCloseTo(1155, -1);
   });
@@ -145,7 +145,7 @@ test.each([
   ["update catalog.watchlist set max_age = '20 minutes'", 1155],
   ['delete from catalog.watchlist', null],
 ])(
-  'who tells the ledger waits for an answer, and what was committed last holds: %s',
+  'copying the list to the ledger waits for an answer, and the last commit wins: %s',
   async (statement, seconds) => {
     const { sql } = store;
     await priced('A', 'B');
@@ -155,7 +155,7 @@ test.each([
     await sql.unsafe(statement);
     const running: Promise<unknown>[] = [];
     await sql.begin(async (other) => {
-      // The answer has A's row of the ledger, and waits for B's.
+      // The answer holds A's row of the ledger, and waits for B's.
       await other`select from catalog_internal.due where sku = 'B' for update`;
       running.push(answer(sql, claim));
       await untilWaiting(1);
@@ -170,7 +170,7 @@ test.each([
   },
 );
 
-test('promises are weighed while an answer, a mark and a seller are at work, and who reads the list meanwhile passes by', async () => {
+test('promises are weighed beside an answer, a mark and a seller, and another reading of the list is skipped', async () => {
   const { sql } = store;
   await priced('A', 'B', 'C');
   await promise('30 seconds', 'A', 'B');
@@ -182,7 +182,7 @@ test('promises are weighed while an answer, a mark and a seller are at work, and
       await weighing`update catalog_internal.settings set rate_share = 1`;
       await weighing`update catalog_internal.call_size set size = 1`;
       await weighing`select catalog_internal.weigh_promises()`;
-      // They are not kept any more; nobody else knows that yet.
+      // They are no longer feasible, but nobody else knows that yet.
       await impatient`insert into catalog.watchlist (sku, max_age) values ('C', '30 seconds')`;
       expect(await readWatchlist(impatient, { most: 100, everything: true })).toBe(false);
       expect((await answer(impatient, claim)).promises).toEqual({ kept: 2, hindered: 0, broken: 0 });
@@ -194,7 +194,7 @@ test('promises are weighed while an answer, a mark and a seller are at work, and
   for (const sku of ['A', 'B', 'C']) expect(await comesIn(sku)).toBeNull();
 });
 
-test('many sellers, readers, calls and answers at once: nobody is a deadlock’s victim, and no SKU is claimed twice', async () => {
+test('many sellers, readers, calls and answers at once: no deadlock, and no SKU is claimed twice', async () => {
   const { sql } = store;
   const skus = Array.from({ length: 30 }, (_, n) => `S${String(n).padStart(2, '0')}`);
   await priced(...skus);
@@ -228,7 +228,7 @@ test('many sellers, readers, calls and answers at once: nobody is a deadlock’s
         claimed.add(sku);
       }
       if (claim === null) continue;
-      // Before it is committed that they are free, they are not.
+      // Until the commit that frees them, they are not free.
       for (const { sku } of claim.skus) claimed.delete(sku);
       await answer(sql, claim);
     }

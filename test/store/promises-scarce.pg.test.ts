@@ -8,7 +8,7 @@ import { deferralLead, liveInterval, liveRate, shortestPromise } from '../sync/p
 import { promising } from './promising.ts';
 import { answerAsked, callInputs, followWatchlist, found, knownSkus, mark, useStore } from './support.ts';
 
-/* What is promised, and told of the next refresh, of live SKUs while the partner computes few. */
+/* Promises and estimates of the next refresh for live SKUs while the partner computes few. */
 
 const store = useStore();
 const { priced, promise, claimPromised, passSeconds, comesIn, one } = promising(store);
@@ -24,7 +24,7 @@ async function warnings(statement: string): Promise<string[]> {
   return said;
 }
 
-/** The partner computes so many a minute; `blockedMinutes`: it has computed none for so long. */
+/** Sets how many live prices the partner computes a minute; `blockedMinutes`: for how long it has computed none. */
 async function computes(perMinute: number | null, blockedMinutes: number | null = null): Promise<void> {
   const ago = store.sql`clock_timestamp() - make_interval(secs => ${(blockedMinutes ?? 0) * 60}::float8)`;
   const blocked = blockedMinutes === null ? store.sql`null` : ago;
@@ -39,7 +39,7 @@ async function live(...skus: string[]): Promise<void> {
   await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 42: 100 })));
 }
 
-test('SQL decides as the model of a scarce partner does, at every rate and age', async () => {
+test('SQL agrees with the model of a scarce partner, at every rate and age', async () => {
   const rates = [null, 0.1, 1, 3.9, 4, 5, 31, 32, 60, 200, 900];
   const ages = [30, 60, 300, 824, 825, 2144, 2145, 3600, 86_400];
   const rows = await store.sql<
@@ -67,18 +67,21 @@ test.each([
   [200, 10],
   [1, 0.5],
   [1, 90],
-])('what can be counted on of %s a minute, where none was computed for %s minutes', async (rate, blocked) => {
-  await computes(rate, blocked);
-  const now = Date.now();
-  const blockedAt = blocked === null ? null : now - blocked * 60_000;
-  const expected = liveRate({ ...NO_CEILING, perMinute: rate, blockedAt }, now);
-  const [row] = await store.sql<[{ rate: number | null; live: number }]>`
+])(
+  'the usable rate at %s a minute, if none was computed for %s minutes, agrees with the model',
+  async (rate, blocked) => {
+    await computes(rate, blocked);
+    const now = Date.now();
+    const blockedAt = blocked === null ? null : now - blocked * 60_000;
+    const expected = liveRate({ ...NO_CEILING, perMinute: rate, blockedAt }, now);
+    const [row] = await store.sql<[{ rate: number | null; live: number }]>`
     select catalog_internal.live_rate()::float8 as rate, live from catalog_internal.promise_capacity()`;
-  expect(row.rate).toEqual(expected === null ? null : expect.closeTo(expected, 2));
-  expect(row.live).toBeCloseTo(0.8 * Math.min(118 * 5, expected ?? Infinity), 1);
-});
+    expect(row.rate).toEqual(expected === null ? null : expect.closeTo(expected, 2));
+    expect(row.live).toBeCloseTo(0.8 * Math.min(118 * 5, expected ?? Infinity), 1);
+  },
+);
 
-test('where no ceiling is known none is said to be too short, and requests are what is missing', async () => {
+test('without a known ceiling, no promise counts as too short, and requests are what is missing', async () => {
   await live('L');
   await computes(null);
   await store.sql`update catalog_internal.settings set rate_limit = 5, rate_share = 3, rate_floor = 1`;
@@ -95,7 +98,7 @@ test('where no ceiling is known none is said to be too short, and requests are w
   );
 });
 
-test('of what is not found or out of scope nobody says that the account cannot', async () => {
+test('a SKU that is not found or out of scope does not count as infeasible for the account', async () => {
   await live('L', 'N', 'O');
   await promise('1 hour', 'L', 'N', 'O');
   await answerAsked(store.sql, { sku: 'N', kind: 'not_found' });
@@ -107,7 +110,7 @@ test('of what is not found or out of scope nobody says that the account cannot',
 });
 
 describe('at one live price a minute', () => {
-  test('an age that a deferral would use up is not promised, and that is said', async () => {
+  test('an age that a deferral would use up is not promised, with a warning', async () => {
     await live('L');
     await computes(1);
     const short = `insert into catalog.watchlist (sku, max_age) values ('L', '10 minutes')`;
@@ -124,7 +127,7 @@ describe('at one live price a minute', () => {
     expect(await one('L')).toMatchObject({ feasible: true });
   });
 
-  test('one that is too short needs no requests, as more of them would not keep it', async () => {
+  test('a promise that is too short needs no requests, because more of them would not help', async () => {
     await live('L', 'M');
     await computes(1);
     await promise('30 seconds', 'L');
@@ -135,7 +138,7 @@ describe('at one live price a minute', () => {
     expect(promisesLine(stats)).toContain('the partner computes too few live prices to keep 1');
   });
 
-  test('one that is too short takes nothing from the others, nor from snapshot-priced SKUs', async () => {
+  test('a promise that is too short takes nothing from others, nor from snapshot-priced SKUs', async () => {
     await live('L', 'M');
     await knownSkus(store.sql, ['S']);
     await computes(1);
@@ -146,7 +149,7 @@ describe('at one live price a minute', () => {
     expect(feasible.map(({ sku }) => sku as string)).toEqual(['M', 'S']);
   });
 
-  test('within ten seconds of another promise it is said, too', async () => {
+  test('a too short promise is warned of even within ten seconds of another one', async () => {
     await live('L', 'M');
     await computes(1);
     const seller = connect(store.url, { max: 1, onNotice: ({ message }) => said.push(message ?? '') });
@@ -161,7 +164,7 @@ describe('at one live price a minute', () => {
     expect(said).toHaveLength(1);
   });
 
-  test('a SKU comes first early enough to be deferred twice, and no other does', async () => {
+  test('a live SKU comes first early enough for two deferrals, and others do not', async () => {
     await live('L');
     await priced('S');
     await computes(1);
@@ -178,7 +181,7 @@ describe('at one live price a minute', () => {
     expect(await claimPromised(100, true)).toEqual(['L']);
   });
 
-  test('where the ceiling is known no longer, it comes first as late as others', async () => {
+  test('once the ceiling is no longer known, a live SKU comes first as late as others', async () => {
     await live('L');
     await computes(1);
     await promise('1 hour', 'L');
@@ -193,7 +196,7 @@ describe('at one live price a minute', () => {
   });
 });
 
-test('no promise is tried while the ceiling is met, if there is another SKU to try, but for what is asked for', async () => {
+test('at the ceiling no promised SKU is tried if another can be, unless it is urgent', async () => {
   await live('L', 'M');
   await computes(20);
   await promise('1 hour', 'L');
@@ -210,7 +213,7 @@ test('no promise is tried while the ceiling is met, if there is another SKU to t
 });
 
 describe('the estimate of the next refresh of a live SKU', () => {
-  /** `counted` live SKUs are due. */
+  /** Counts `counted` live SKUs as due. */
   async function atWork(counted: number | null): Promise<void> {
     const { sql } = store;
     await sql`update catalog_internal.tasks set finished_at = now() where task = 'maintenance'`;
@@ -228,7 +231,7 @@ describe('the estimate of the next refresh of a live SKU', () => {
   const held = async (for_: string) =>
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 minute', held_until = now() + ${for_}::interval`;
 
-  test('is its turn, where that comes after the end of its wait', async () => {
+  test('is its turn if that comes after the end of its wait', async () => {
     await live('L');
     await atWork(360);
     await held('5 minutes');
@@ -258,7 +261,7 @@ describe('the estimate of the next refresh of a live SKU', () => {
       20,
     ],
     ['the ceiling is known, but not what is due', () => computes(1), null],
-  ])('is unknown where %s', async (_what, happens, counted) => {
+  ])('is unknown if %s', async (_what, happens, counted) => {
     await live('L');
     await priced('S');
     await atWork(counted);

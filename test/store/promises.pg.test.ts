@@ -23,7 +23,7 @@ import {
 const store = useStore();
 const { priced, promise, claimPromised, passSeconds, comesIn, promised, one } = promising(store);
 
-/** What a statement of a seller is warned of. */
+/** Returns the warnings that a statement of a seller gets. */
 async function warnings(statement: string): Promise<string[]> {
   const said: string[] = [];
   const seller = connect(store.url, { max: 1, onNotice: ({ message }) => said.push(message ?? '') });
@@ -36,7 +36,7 @@ async function warnings(statement: string): Promise<string[]> {
 }
 
 describe('a promise', () => {
-  test('has the SKU asked before all others, by the earliest deadline, whatever lane it is in', async () => {
+  test('puts its SKU before all others, by the earliest deadline, whatever lane it is in', async () => {
     await priced('A', 'B', 'C');
     await promise('10 minutes', 'A', 'B');
     await answerAsked(store.sql, found('A', { 42: 100 }), found('B', { 42: 100 }));
@@ -62,7 +62,7 @@ describe('a promise', () => {
     expect(await claimPromised()).toEqual(['A']);
   });
 
-  test('is waited for where nothing else is due sooner', async () => {
+  test('is waited for if nothing else is due sooner', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
     await answerAsked(store.sql, found('A', { 42: 100 }));
@@ -71,7 +71,7 @@ describe('a promise', () => {
     expect(nextDueMs).toBeCloseTo(555_000, -4);
   });
 
-  test('begins at once for what was never priced, and holds where a delta, an error or a deferral comes between', async () => {
+  test('begins at once for a SKU never priced, and survives a delta, an error or a deferral', async () => {
     await knownSkus(store.sql, ['A']);
     await promise('1 minute', 'A');
     expect(await claimPromised()).toEqual(['A']);
@@ -84,7 +84,7 @@ describe('a promise', () => {
     expect(await claimPromised(100, true)).toEqual(['A']);
   });
 
-  test('ends with its row, with its age, and with the SKU, and is made anew with another age', async () => {
+  test('ends with its row, its age or its SKU, and is made anew with another age', async () => {
     await priced('A', 'B', 'C', 'D');
     await promise('1 hour', 'A', 'B', 'C', 'D');
     await answerAsked(
@@ -104,7 +104,7 @@ describe('a promise', () => {
     expect(await comesIn('C')).toBeCloseTo(1155, -1);
     expect(await store.sql`select sku from catalog_internal.promise_cases`).toEqual([{ sku: 'C' }]);
     expect(await one('D')).toMatchObject({ feasible: false, because: 'not read by the mirror yet' });
-    // Whatever fires no trigger, and who was forgotten.
+    // Changes that fire no trigger are noticed, and so is a SKU that was forgotten.
     await store.sql`alter table catalog.watchlist disable trigger user`;
     await store.sql`update catalog.watchlist set max_age = '30 minutes'`;
     await store.sql`alter table catalog.watchlist enable always trigger watch_updated, enable always trigger watch_added, enable always trigger watch_deleted,
@@ -119,7 +119,7 @@ describe('a promise', () => {
     expect(await readPromises(store.sql)).toMatchObject({ promises: 0, feasible: 0 });
   });
 
-  test('holds for a SKU that somebody deleted from the mirror and a report brought back before that was seen', async () => {
+  test('holds for a SKU that was deleted from the mirror and reported again before that was noticed', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
     await store.sql`delete from catalog.skus`;
@@ -138,7 +138,7 @@ describe('a promise', () => {
     },
   );
 
-  test('is not made where there is no price: not found, removed', async () => {
+  test('is not made for a SKU without a price: not found, removed', async () => {
     await priced('A', 'B', 'C');
     await promise('1 hour', 'A', 'B', 'C', 'unknown');
     await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
@@ -158,7 +158,7 @@ describe('a promise', () => {
   });
 });
 
-describe('what hinders it is said, until an answer ends that', () => {
+describe('the hindrance of a promise is shown until an answer ends it', () => {
   test.each<[because: string, how: string, hinder: () => Promise<unknown>]>([
     [
       'deferred by the partner',
@@ -195,7 +195,7 @@ describe('what hinders it is said, until an answer ends that', () => {
     expect(await one('A')).toMatchObject({ feasible: true, because: null });
   });
 
-  test('calls are failing: while all of them wait, nothing is promised', async () => {
+  test('calls are failing: no promise is feasible while all calls are paused', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
     await failCall(store.sql, 60_000, 0);
@@ -205,15 +205,15 @@ describe('what hinders it is said, until an answer ends that', () => {
   });
 });
 
-test('comes first by a fifth of its age earlier, at least 8 and at most 45 seconds', async () => {
+test('a promised SKU comes first a fifth of its age earlier, at least 8 and at most 45 seconds', async () => {
   const rows = await store.sql`
     select catalog_internal.promised_interval(age)::float8 as seconds from unnest('{30,60,225,86400}'::float8[]) as a(age)`;
   expect(rows.map(({ seconds }) => seconds as number)).toEqual([22, 48, 180, 86_355]);
   expect(86_400 - 86_355).toBe(LONGEST_LEAD_SECONDS);
 });
 
-describe('what cannot be kept', () => {
-  /** 0.8 of 118 requests, of 5 live SKUs each. */
+describe('infeasible promises', () => {
+  /** 0.8 of 118 requests, with 5 live SKUs each. */
   const LIVE = Math.floor(0.8 * 118 * 5);
   const names = (count: number) => Array.from({ length: count }, (_, n) => `L${String(n).padStart(4, '0')}`);
   const liveSkus = async (count: number) => {
@@ -223,8 +223,8 @@ describe('what cannot be kept', () => {
   const ask = (weight: string) =>
     `insert into catalog.watchlist (sku, max_age, weight) select sku, '1 minute', ${weight} from catalog.skus`;
 
-  test('is said at once, with what is missing, and those of the greatest weight are kept', async () => {
-    // Asked every 48 seconds: 1.25 a minute each.
+  test('are warned of at once, with what is missing, and those of the greatest weight are kept', async () => {
+    // Requested every 48 seconds: 1.25 a minute each.
     await liveSkus(500);
     expect(await warnings(ask("case when sku < 'L0100' then 1 else 5 end"))).toEqual([
       'these promises need 125 requests a minute, 94 can be had for them: 123 of 500 are not kept',
@@ -240,7 +240,7 @@ describe('what cannot be kept', () => {
     expect(stats).toMatchObject({ promises: 500, feasible: 377 });
     expect(stats.neededPerMinute).toBeCloseTo(125, 0);
     expect(stats.availablePerMinute).toBeCloseTo(94.4, 0);
-    // Fewer fit, and then all do.
+    // Longer ages need fewer requests, so that all promises fit.
     expect(await warnings(`update catalog.watchlist set max_age = '2 minutes' where sku < 'L0250'`)).toEqual(
       [],
     );
@@ -248,7 +248,7 @@ describe('what cannot be kept', () => {
     expect((await promised()).every((row) => row.feasible)).toBe(true);
   });
 
-  test('counts what other services take of the account, a lower rate after a refusal, the hidden ceiling, smaller calls', async () => {
+  test('depend on other services, a lower rate after a refusal, the live ceiling and the call size', async () => {
     const capacity = async () =>
       (await store.sql`select requests, live, others, hindered from catalog_internal.promise_capacity()`)[0];
     expect(await capacity()).toMatchObject({ live: 0.8 * 118 * 5, others: 0.8 * 118 * 95, hindered: null });
@@ -281,7 +281,7 @@ describe('what cannot be kept', () => {
     expect(requests).toBeGreaterThanOrEqual(0.8 * 40);
   });
 
-  test('a statement that promises nothing is told nothing', async () => {
+  test('cause no warning for a statement that promises nothing', async () => {
     await liveSkus(500);
     await warnings(ask('1'));
     expect(await warnings(`insert into catalog.watchlist (sku) values ('A')`)).toEqual([]);

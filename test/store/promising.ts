@@ -2,9 +2,9 @@ import { claimDue } from '../../src/store/ledger/claim.ts';
 import { PROMISED } from '../../src/store/ledger/due.ts';
 import { answerAsked, followWatchlist, found, knownSkus, LEASE_MS, type TestStore } from './support.ts';
 
-/** What tests of promises do with a store. */
+/** Returns what tests of promises do with a store. */
 export function promising(store: TestStore) {
-  /** Priced just now, and nothing of it due for hours. */
+  /** Prices SKUs just now, with nothing due for hours. */
   async function priced(...skus: string[]): Promise<void> {
     await knownSkus(store.sql, skus);
     await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 42: 100 })));
@@ -17,14 +17,14 @@ export function promising(store: TestStore) {
     await followWatchlist(store.sql);
   }
 
-  /** SKUs that are claimed for their promise, at most so many. */
+  /** Claims SKUs for their promise, at most so many, and returns them. */
   async function claimPromised(count = 100, live = false): Promise<string[]> {
     const quotas = [{ lane: PROMISED, live, count, earlySeconds: 0 } as const];
     const claim = await claimDue(store.sql, { quotas }, LEASE_MS);
     return (claim?.skus ?? []).map(({ sku }) => sku).toSorted();
   }
 
-  /** Lets time go by for what promises go by. */
+  /** Lets time pass for everything that promises depend on. */
   async function passSeconds(seconds: number): Promise<void> {
     const ago = store.sql`make_interval(secs => ${seconds})`;
     await store.sql`update catalog_internal.due set promised_at = promised_at - ${ago}, promised_by = promised_by - ${ago}`;
@@ -32,7 +32,7 @@ export function promising(store: TestStore) {
     await store.sql`update catalog_internal.watched set promised_since = promised_since - ${ago}`;
   }
 
-  /** In how many seconds a SKU comes first. */
+  /** Returns in how many seconds a SKU comes first. */
   async function comesIn(sku: string): Promise<number | null> {
     const [row] = await store.sql<{ seconds: number | null }[]>`
     select extract(epoch from promised_at - clock_timestamp())::float8 as seconds from catalog_internal.due where sku = ${sku}`;

@@ -5,7 +5,7 @@ import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-describe('questions with a name', () => {
+describe('named queries', () => {
   const meta = (brand: string, model: string, size_map_size_type: string) => ({
     brand,
     model,
@@ -41,7 +41,7 @@ describe('questions with a name', () => {
     ["'42', most => 1", ['B 200']],
     ["'44', 'Adidas'", ['D 50']],
     ["'42', 'nike'", []],
-  ])('lowest_prices(%s)', async (query, rows) => {
+  ])('lowest_prices(%s) returns the matching prices, lowest first', async (query, rows) => {
     await shelf();
     expect(await cheapest(query)).toEqual(rows);
   });
@@ -53,7 +53,7 @@ describe('questions with a name', () => {
     expect(await cheapest("'42', 'Nike', 'Dunk', only_actionable => false")).toEqual(['B 200?', 'A 300']);
   });
 
-  test('lowest_prices finds brands and models too long for an index by all of their letters', async () => {
+  test('lowest_prices distinguishes brands and models too long for an index by all of their letters', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     const long = (end: string) => 'ยาว'.repeat(2000) + end;
     await answerAsked(
@@ -66,7 +66,7 @@ describe('questions with a name', () => {
     expect([...rows]).toEqual([{ sku: 'B' }]);
   });
 
-  test('movers: from the price before to the newest, largest first, and nothing of sizes that meant something else', async () => {
+  test('movers shows the first and newest prices, largest change first, and no sizes with another meaning', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     const looks = [
@@ -99,7 +99,7 @@ describe('questions with a name', () => {
     expect(await movers()).toEqual([]);
   });
 
-  test('skus_past_target: the oldest first', async () => {
+  test('skus_past_target returns the oldest first', async () => {
     await standing(store, line('A'), line('B'), line('L', { priceSource: 'live' }));
     await store.sql`update catalog.skus set priced_at = now() - interval '26 hours' where sku = 'B'`;
     const past = await store.sql`select sku, past_target, doubt from catalog.skus_past_target()`;
@@ -111,7 +111,7 @@ describe('questions with a name', () => {
   });
 });
 
-test('the README names parameters as they are, as they may be given by name', async () => {
+test('the README names parameters as they can be given by name', async () => {
   const table = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('| `catalog.'));

@@ -8,7 +8,7 @@ const rankOf = async (sku: string) => {
   return row;
 };
 
-test('a SKU that is watched no longer ranks as any other from its next mark on', async () => {
+test('a SKU that is no longer watched ranks like any other from its next mark on', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await mark(sql, ['A'], 'sweep');
@@ -31,7 +31,7 @@ test('a SKU whose weight changed while it was not due has its new rank with its 
   expect(await rankOf('A')).toEqual({ rank: 20, lane: 1 });
 });
 
-test('a SKU that waits for a second answer is asked at once where it is marked again', async () => {
+test('a SKU that waits for a second answer is due at once if it is marked again', async () => {
   await knownSkus(store.sql, ['A']);
   await mark(store.sql, ['A'], 'doubted');
   await store.sql`

@@ -23,7 +23,7 @@ const priors = fc.record({
 const taus = fc.double({ min: 0, max: 100_000, noNaN: true });
 
 describe('the probability that nothing has moved', () => {
-  test('falls with time from 1, and of a size it is never less than of its SKU', () => {
+  test('falls with time from 1, and for a size is never less than for its SKU', () => {
     fc.assert(
       fc.property(
         rates,
@@ -40,7 +40,7 @@ describe('the probability that nothing has moved', () => {
     );
   });
 
-  test('is what is found where moves come at rates of such a distribution', () => {
+  test('equals the frequency if moves come at rates of such a distribution', () => {
     const [alpha, beta, tau, step] = [2, 300, 60, 1e-5];
     let unmoved = 0;
     // No move in tau minutes at the rate l: e^(-l tau). The density of a gamma distribution of shape 2 is beta² l
@@ -50,15 +50,15 @@ describe('the probability that nothing has moved', () => {
   });
 });
 
-describe('a rate with the prior of all', () => {
-  test('is the prior’s where nothing is known, and its own where much is', () => {
+describe('a rate with the common prior', () => {
+  test('is the prior’s if nothing is known, and its own if much is', () => {
     expect(withPrior(PRIOR, { minutes: 7 })).toEqual({ alpha: PRIOR.alpha, beta: 7, prior: 1 });
     expect(withPrior({ alpha: 1, beta: 4120 }, { minutes: 7 })).toEqual({ alpha: 1, beta: 4007, prior: 1 });
     expect(withPrior({ alpha: 3, beta: 60 }, { minutes: 120 })).toEqual({ alpha: 3, beta: 60, prior: 0.5 });
-    // Half of it is forgotten; all of it.
+    // Half of it is forgotten; all of it is forgotten.
     expect(withPrior({ alpha: 9, beta: 300, prior: 0.5 }, { minutes: 1120 }).beta).toBe(800);
     expect(withPrior({ alpha: 9, beta: 300, prior: 0 }, { minutes: 1120 }).beta).toBe(300);
-    // No more is left of a slower one than there is.
+    // Of a slower prior, no more than there is can be taken out.
     expect(withoutPrior({ alpha: 9, beta: 300, prior: 1 }, { minutes: 600 })).toEqual({
       alpha: 9,
       beta: 60,
@@ -66,7 +66,7 @@ describe('a rate with the prior of all', () => {
     });
   });
 
-  test('can be taken out of it again', () => {
+  test('can be separated from it again', () => {
     fc.assert(
       fc.property(rates, priors, (rate, prior) => {
         const { alpha, beta } = withoutPrior(withPrior(rate, prior), prior);
@@ -77,7 +77,7 @@ describe('a rate with the prior of all', () => {
     );
   });
 
-  test('is a rate, and the less sure of a price the faster all are', () => {
+  test('is a rate, and the faster the prior, the less certain a price', () => {
     fc.assert(
       fc.property(rates, priors, taus, (rate, { minutes }, tau) => {
         const slow = withPrior(rate, { minutes });
@@ -101,7 +101,7 @@ describe('a rate with the prior of all', () => {
   });
 });
 
-describe('the prior of all', () => {
+describe('the common prior', () => {
   test('stays in its bounds, whatever was found, and few refreshes change little', () => {
     const lesson = fc.record({
       surprise: fc.double({ min: -1e6, max: 1e6, noNaN: true }),
@@ -123,7 +123,7 @@ describe('the prior of all', () => {
     expect(one.minutes).toBeGreaterThan(29);
   });
 
-  test('is the surer the more refreshes have found, and drifts while none do', () => {
+  test('becomes more certain with more refreshes, and drifts while there are none', () => {
     const prior = { minutes: 30, variance: 0.5 };
     const after = (many: number) =>
       learnPrior(prior, { surprise: 0, leverage: 0.2 * many, noise: 0.09 * many }).variance;
@@ -134,8 +134,8 @@ describe('the prior of all', () => {
   });
 
   /**
-   * A market in which every SKU moves once in `minutes` on average, each at a rate of its own; refreshed every twenty
-   * minutes.
+   * Learns the prior of a market in which every SKU moves once in `minutes` on average, each at its own rate, and
+   * is refreshed every twenty minutes.
    */
   function learned(
     minutes: number,

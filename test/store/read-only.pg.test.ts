@@ -6,11 +6,11 @@ import { useStore } from './support.ts';
 const store = useStore();
 const SESSIONS = 3;
 
-test('sessions that began read-only are left, and those that write are kept', async () => {
+test('sessions that began read-only are dropped, and those that write are kept', async () => {
   const { sql: admin, url } = store;
   const name = new URL(url).pathname.slice(1);
   const pool = connect(() => url, { max: SESSIONS });
-  /** Each session of the pool, and whether it takes no writes. */
+  /** Returns each session of the pool, and whether it is read-only. */
   const sessions = async () => {
     const all = Promise.withResolvers<void>();
     let waiting = SESSIONS;
@@ -29,7 +29,7 @@ test('sessions that began read-only are left, and those that write are kept', as
   };
   const allAre = async (readOnly: string) =>
     (await sessions().catch(() => [])).filter((session) => session.readOnly === readOnly).length === SESSIONS;
-  // A session that begins meanwhile takes no writes either, unless a transaction asks for them.
+  // A session that begins meanwhile is read-only too, unless a transaction asks for writes.
   const reset = () =>
     admin.begin('read write', (tx) =>
       tx.unsafe(`alter database "${name}" reset default_transaction_read_only`),

@@ -22,13 +22,13 @@ import {
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
 
-describe('a SKU that was live for a while, and is back', () => {
+describe('a SKU that was live for a while and is back', () => {
   const there = () =>
     baseline(store.url, [line('A', { priceSource: 'live' })], { token: { snapshotId: 'm2' } });
   const back = (hash: string) => baseline(store.url, [line('A', { hash })], { token: { snapshotId: 'm3' } });
   const hash = async () => (await skuRow(store.sql, 'A'))?.hash ?? null;
 
-  test('with the hash it had, and no move seen meanwhile, is refreshed in its turn, after what moved', async () => {
+  test('with its old hash, and no move seen meanwhile, is refreshed by the sweep, after what moved', async () => {
     await standing(store, line('A'));
     const before = await hash();
     await there();
@@ -55,7 +55,7 @@ describe('a SKU that was live for a while, and is back', () => {
 });
 
 describe('a re-baseline', () => {
-  test('marks what changed, crossed, is new or absent, each for its reason, and nothing else', async () => {
+  test('marks what changed, crossed, is new or absent, each with its reason, and nothing else', async () => {
     await standing(
       store,
       line('same'),
@@ -86,7 +86,7 @@ describe('a re-baseline', () => {
     expect((await ledger(store.sql)).get('crosses')).toMatchObject({ live: true });
   });
 
-  test('does not take absence for deletion: the SKU keeps state and prices, and is asked once', async () => {
+  test('does not take absence for deletion: the SKU keeps state and prices, and is requested once', async () => {
     await standing(store, line('A'), line('gone'));
     await baseline(store.url, [line('A')]);
     expect(await skuRow(store.sql, 'gone')).toMatchObject({ listed: false, hash: null });
@@ -98,7 +98,7 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({});
   });
 
-  test('in which nothing changed writes no SKU and no mark', async () => {
+  test('without changes writes no SKU and no mark', async () => {
     const { sql } = store;
     const lines = [
       line('A'),
@@ -115,7 +115,7 @@ describe('a re-baseline', () => {
     expect(await readSyncState(sql)).toMatchObject({ snapshotId: 'm2' });
   });
 
-  test('takes a SKU that stands in two lines once, and prices it: which line is right is not known', async () => {
+  test('takes a SKU that has two lines once, and prices it, because either may be right', async () => {
     await standing(store, line('A'), line('B'));
     const { staged, applied } = await baseline(store.url, [
       line('A'),
@@ -129,13 +129,13 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({ A: 'changed', N: 'new' });
   });
 
-  test('takes a SKU that stands in a live line and another as live, whichever comes first', async () => {
+  test('takes a SKU that has a live line and another as live, whichever comes first', async () => {
     const [live, other] = [(sku: string) => line(sku, { priceSource: 'live' }), (sku: string) => line(sku)];
     await baseline(store.url, [live('A'), other('A'), other('B'), live('B')]);
     for (const sku of ['A', 'B']) expect(await skuRow(store.sql, sku)).toMatchObject({ source: 'live' });
   });
 
-  test('asks about a removed SKU that is listed again, also where it was asked since', async () => {
+  test('requests a removed SKU that is listed again, even if it was requested since', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
     await removeByDelta(sql, 'A');
@@ -148,11 +148,11 @@ describe('a re-baseline', () => {
     });
     expect(applied).toMatchObject({ marked: 1, skipped: 0 });
     await answerAsked(sql, { sku: 'A', kind: 'not_found' });
-    // The manifest lists it, and it had prices: soon, and not for good.
+    // The manifest lists it and it had prices, so it is due again soon, rather than never.
     expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
   });
 
-  test('leaves the SKU of a rejected line as it was, and asks about it, known or not', async () => {
+  test('leaves the SKU of a rejected line as it was, and requests it, known or not', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('bad'));
     const known = () => sql`select * from catalog.skus where sku in ('A', 'bad') order by sku`;
@@ -161,7 +161,7 @@ describe('a re-baseline', () => {
     expect([...(await known())]).toEqual(before);
     expect(applied).toMatchObject({ added: 1, marked: 2, absent: 0 });
     expect(await marks(sql)).toEqual({ bad: 'changed', unheard: 'new' });
-    // Whether deltas report its moves is not known: it is asked as often as one that nobody lists.
+    // Whether deltas report its moves is unknown, so it is requested as often as an unlisted SKU.
     await answerAsked(sql, found('unheard', { 9: 90 }));
     expect((await ledger(sql)).get('unheard')?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
     expect(
@@ -171,7 +171,7 @@ describe('a re-baseline', () => {
     expect(await skuRow(sql, 'unheard')).toMatchObject({ listed: true, hash: 'h1' });
   });
 
-  test('asks and judges the SKU of a line that was not read as one that nobody lists, until one is', async () => {
+  test('treats the SKU of an unreadable line as unlisted until a line can be read', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('bad'));
     const judged = async () =>
@@ -186,13 +186,13 @@ describe('a re-baseline', () => {
     expect(await judged()).toMatchObject({ as: 'unlisted' });
     await baseline(store.url, [line('A'), line('bad')], { token: { snapshotId: 'm2' } });
     expect(await judged()).toMatchObject({ as: 'snapshot' });
-    // One of two lines is enough.
+    // One unreadable line of two is enough.
     await baseline(store.url, [line('A')], { rejected: ['bad'], token: { snapshotId: 'm3' } });
     await baseline(store.url, [line('A'), line('bad')], { rejected: ['bad'], token: { snapshotId: 'm4' } });
     expect(await judged()).toMatchObject({ as: 'reported' });
   });
 
-  test('lists again what was unlisted, and prices it', async () => {
+  test('lists an unlisted SKU again, and prices it', async () => {
     await standing(store, line('A'), line('B'));
     await baseline(store.url, [line('A')]);
     await answerAsked(store.sql, found('B', { 9: 90 }));
@@ -210,16 +210,16 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({});
   });
 
-  test('spares what was claimed when its snapshot was there already, whatever any clock says', async () => {
+  test('skips what was claimed after its snapshot was named, whatever any clock says', async () => {
     const { sql } = store;
     await standing(store, line('since'), line('before'), line('crossed'));
-    // Long after what the partner's clock says of the snapshot: that is when it began to build, or is an hour off.
+    // Long after the partner's time of the snapshot: that is when building began, or an hour off.
     await mark(sql, ['before']);
     await answerAsked(sql, found('before', { 9: 100 }));
     const { seenClaim } = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
     await mark(sql, ['since', 'crossed']);
     await answerAsked(sql, found('since', { 9: 100 }), found('crossed', { 9: 100 }));
-    // The clock of Postgres was ahead when 'before' was asked about, and an hour behind when the others were.
+    // The clock of Postgres was ahead when 'before' was requested, and an hour behind when the others were.
     await sql`
       update catalog.skus set asked_at = now() + case sku when 'before' then interval '1 hour' else interval '-1 hour' end`;
     const lines = ['since', 'before'].map((sku) => line(sku, { hash: 'h2' }));
@@ -253,7 +253,7 @@ describe('a re-baseline', () => {
     expect((await marks(sql))['A']).toBe(reason);
   });
 
-  test('knows since when its snapshot is named, also where it is built anew under its name', async () => {
+  test('knows since when its snapshot has been named, even if it is rebuilt under its name', async () => {
     const at = async (snapshotId: string, generatedAt: Date | null) => {
       // Answers come at different times.
       await store.sql`select pg_sleep(0.002)`;
@@ -269,7 +269,7 @@ describe('a re-baseline', () => {
     expect(await at('s1', GENERATED_AT)).toBeGreaterThan(another);
   });
 
-  test('knows its snapshot from the first answer that named it, with the time of its building', async () => {
+  test('knows its snapshot from the first answer that named it, by its build time', async () => {
     const seen = async (snapshotId: string, generatedAt: Date | null) =>
       (await noteSnapshotSeen(store.sql, { snapshotId, generatedAt })).seenClaim;
     const next = async () => await store.sql`select nextval('catalog_internal.claim_numbers')`;
@@ -286,11 +286,11 @@ describe('a re-baseline', () => {
     expect(await seen('s2', null)).toBe(another);
   });
 
-  describe('whose token replaces that of deltas which broke off meanwhile', () => {
+  describe('whose token replaces that of deltas that broke off meanwhile', () => {
     const report = (sql: Sql, since: string, toSnapshot: string, changed: readonly string[]) =>
       applyDelta(sql, { since, toSnapshot, changed, removed: [], nowLive: [] });
 
-    test('takes its lines for what they reported, and asks about it: no delta reports it again', async () => {
+    test('takes its lines for what they reported, and requests it, because no delta reports it again', async () => {
       const { sql } = store;
       await standing(store, line('A'), line('B'));
       await baseline(store.url, [line('A', { priceSource: 'live' }), line('B')], {
@@ -306,7 +306,7 @@ describe('a re-baseline', () => {
       expect((await readSyncState(sql)).snapshotId).toBe('m1');
     });
 
-    test('is not applied where what they reported came after it was compared', async () => {
+    test('is not applied if what they reported came after it was compared', async () => {
       const { sql } = store;
       await standing(store, line('A'));
       const late = baseline(store.url, [line('A')], {
@@ -319,7 +319,7 @@ describe('a re-baseline', () => {
       expect((await readSyncState(sql)).snapshotId).toBe('s2');
     });
 
-    test('leaves what they reported, while they go on', async () => {
+    test('leaves what they reported if they go on', async () => {
       const { sql } = store;
       await standing(store, line('A'));
       await baseline(store.url, [line('A', { priceSource: 'live' })], {
@@ -330,7 +330,7 @@ describe('a re-baseline', () => {
     });
   });
 
-  test('says what is live, whatever deferrals had taught', async () => {
+  test('determines what is live, whatever deferrals had taught', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B', { priceSource: 'live' }));
     await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });

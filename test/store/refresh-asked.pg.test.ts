@@ -23,14 +23,14 @@ const came = async () => {
   const [row] = await store.sql.unsafe<[{ came: boolean }]>(`select ${REFRESHES_CAME} as came`);
   return row.came;
 };
-/** Some SKUs that were asked for once, and are not due for a long time. */
+/** Prices SKUs that are then not due for a long time. */
 async function priced(...skus: string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 8: 80 })));
 }
 
 describe('catalog.refresh', () => {
-  test('counts each SKU that is known once; no array, no SKU', async () => {
+  test('counts each known SKU once, and none for an empty or missing array', async () => {
     const { sql } = store;
     await priced('A', 'B');
     expect(await askedFor(sql, ['B', 'A', null, 'B', 'unknown', ''])).toBe(2);
@@ -38,7 +38,7 @@ describe('catalog.refresh', () => {
     expect(await askedFor(sql, [])).toBe(0);
     expect(await askedFor(sql, null)).toBe(0);
     expect(await askedFor(sql, ['unknown'])).toBe(0);
-    // Longer than an index takes: names are only looked up.
+    // Longer than an index takes; names are only looked up.
     for (const name of ['x'.repeat(10_000), 'A ', ' B']) {
       expect(await askedFor(sql, [name])).toBe(0);
       expect(await sql`select catalog.hint(${name}, 'test') as taken`).toEqual([{ taken: false }]);
@@ -46,7 +46,7 @@ describe('catalog.refresh', () => {
     expect(await requested(sql)).toEqual(['A', 'B']);
   });
 
-  test('has SKUs asked for before all else, however heavy and old that is, until they are answered', async () => {
+  test('puts SKUs before everything else, however heavy or old, until they are answered', async () => {
     const { sql } = store;
     await priced('A', 'heavy', 'old');
     await mark(sql, ['heavy', 'old']);
@@ -73,7 +73,7 @@ describe('catalog.refresh', () => {
     expect((await first()).skus.map(({ sku }) => sku)).toEqual(['heavy']);
   });
 
-  test('ends waits after errors and deferrals, and the pause of failing calls, but none that an operator has made endless', async () => {
+  test('ends waits after errors and deferrals, and the pause of failing calls, but no endless pause', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D', 'E']);
     await mark(sql, ['D', 'E']);
@@ -99,7 +99,7 @@ describe('catalog.refresh', () => {
     expect(await next()).toBe(false);
   });
 
-  test('locks nothing that the mirror needs, while the transaction is open, and is undone with it', async () => {
+  test('locks nothing that the mirror needs while the transaction is open, and is rolled back with it', async () => {
     const { sql } = store;
     await priced('A', 'B');
     const undone = new Error('undone');
@@ -116,7 +116,7 @@ describe('catalog.refresh', () => {
     expect([await came(), await requested(sql)]).toEqual([false, []]);
   });
 
-  test('whoever locks the requests, or a SKU, holds up nothing', async () => {
+  test('blocks nothing if the requests, or a SKU, are locked', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await askedFor(sql, ['A', 'B']);
@@ -133,7 +133,7 @@ describe('catalog.refresh', () => {
     expect(await takeRefreshes(sql)).toBe(1);
   });
 
-  test('a SKU that is forgotten meanwhile is dropped', async () => {
+  test('drops a request for a SKU that is forgotten meanwhile', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await askedFor(sql, ['A', 'B']);
@@ -145,7 +145,7 @@ describe('catalog.refresh', () => {
   });
 });
 
-test('what was asked for and is not marked yet is still due for whoever waits until nothing is', async () => {
+test('a request that is not marked yet still counts as due for who waits until nothing is', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await answerAsked(sql, found('A', { 9: 90 }));

@@ -10,7 +10,7 @@ import { answerAsked, failCall, found, HOUR, knownSkus, mark, useStore } from '.
 
 const store = useStore();
 
-/** SKUs of one kind that are not due. */
+/** Makes SKUs of one price source that are not due. */
 async function priced(
   names: readonly string[],
   priceSource: 'live' | 'snapshot' = 'snapshot',
@@ -21,7 +21,7 @@ async function priced(
 }
 const skus = (n: number, of = 'S') => Array.from({ length: n }, (_, i) => `${of}${i}`);
 
-/** Calls catalog.refresh for each SKU by itself, as a loop in an application does; how many were granted. */
+/** Calls catalog.refresh for each SKU separately, as a loop in an application does. Returns how many were granted. */
 async function looped(calls: number): Promise<number> {
   await store.sql.unsafe(`create or replace function pg_temp.looped() returns int language plpgsql as $$
     declare granted int := 0;
@@ -45,9 +45,9 @@ const counted = async () => {
   return row;
 };
 
-describe('refreshes from SQL are bounded', () => {
-  // 120 requests a minute, of which a quarter: 30 calls of 5 live SKUs, or of 100 others.
-  test('a loop over live SKUs gets a quarter of the calls', async () => {
+describe('the bounds of refreshes from SQL', () => {
+  // A quarter of 120 requests a minute: 30 calls of 5 live SKUs, or of 100 others.
+  test('give a loop over live SKUs a quarter of the calls', async () => {
     const own = connect(store.url, { max: 1 });
     onTestFinished(() => own.end());
     await priced(skus(400), 'live');
@@ -75,7 +75,7 @@ describe('refreshes from SQL are bounded', () => {
     await expect(askedFor(store.sql, skus(100))).rejects.toMatchObject({ code: 'CM004' });
   });
 
-  test('three thousand calls for the same SKU cost one', async () => {
+  test('charge three thousand calls for the same SKU as one', async () => {
     await priced(['S0']);
     await store.sql.unsafe(
       `do $$ begin for n in 1..3000 loop perform catalog.refresh('{S0}'); end loop; end $$`,
@@ -86,7 +86,7 @@ describe('refreshes from SQL are bounded', () => {
         select pg_sequence_last_value('catalog_internal.refreshes_paid') as paid`;
       return row.paid;
     };
-    // The next call has it anyway: asked for again, it costs nothing and writes nothing.
+    // The next call has the SKU anyway: another request for it costs nothing and writes nothing.
     expect(await takeRefreshes(store.sql)).toBe(1);
     await store.sql`select setval('catalog_internal.refreshes_paid', ${(Date.now() + 40_000) * 1000}::bigint)`;
     const before = await paid();
@@ -98,7 +98,7 @@ describe('refreshes from SQL are bounded', () => {
     expect(BigInt(await paid())).toBeGreaterThan(BigInt(before));
   });
 
-  test('nor is more asked for in one call than there is in a minute, or than a thousand', async () => {
+  test('allow no more in one call than in a minute, and no more than a thousand', async () => {
     await priced(skus(151), 'live');
     await expect(askedFor(store.sql, skus(151))).rejects.toMatchObject({
       code: 'CM004',
@@ -109,7 +109,7 @@ describe('refreshes from SQL are bounded', () => {
     expect(await askedFor(store.sql, skus(1000, 'unknown'))).toBe(0);
   });
 
-  test('what is paid comes back with time; a clock that was ahead costs nothing', async () => {
+  test('recover with time; a clock that was ahead costs nothing', async () => {
     await priced(skus(300), 'live');
     expect(await askedFor(store.sql, skus(150))).toBe(150);
     await store.sql`select setval('catalog_internal.refreshes_paid', pg_sequence_last_value('catalog_internal.refreshes_paid') - 30000000)`;
@@ -119,7 +119,7 @@ describe('refreshes from SQL are bounded', () => {
     expect(await askedFor(store.sql, skus(300).slice(200))).toBe(100);
   });
 
-  test('a SKU that failed alone costs a call, and so does any while calls fail', async () => {
+  test('charge a whole call for a SKU that failed alone, and for any while calls fail', async () => {
     await priced(skus(60));
     await store.sql`update catalog_internal.due set largest_call = 1`;
     await expect(askedFor(store.sql, skus(31))).rejects.toMatchObject({ code: 'CM004' });
@@ -132,7 +132,7 @@ describe('refreshes from SQL are bounded', () => {
     await expect(askedFor(store.sql, ['S59'])).rejects.toMatchObject({ code: 'CM004' });
   });
 
-  test('the command is not bounded', async () => {
+  test('do not apply to the command', async () => {
     const { refreshSkus } = await import('../../src/store/sellers/refresh.ts');
     await priced(skus(400), 'live');
     expect(await refreshSkus(store.sql, skus(400))).toMatchObject({ due: 400 });
@@ -140,7 +140,7 @@ describe('refreshes from SQL are bounded', () => {
   });
 });
 
-describe('however it is called', () => {
+describe('catalog.refresh_now, however it is called', () => {
   async function client(): Promise<pg.Client> {
     const own = new pg.Client({ connectionString: store.url });
     await own.connect();
@@ -159,7 +159,7 @@ describe('however it is called', () => {
     ['pg, prepared', async () => await (await client()).query({ name: 'now', text: CALL })],
     ['in a DO', () => store.sql.unsafe(`do $$ begin ${CALL}; end $$`).execute()],
   ];
-  test.each(ways)('it waits: %s', async (_, call) => {
+  test.each(ways)('waits: %s', async (_, call) => {
     await priced(['A']);
     const waiting = outcome(call());
     await taken(store.sql, 'A');
@@ -195,7 +195,7 @@ describe('however it is called', () => {
         ),
     ],
   ];
-  test.each(inside)('in a transaction it refuses to wait, at once and with a hint: %s', async (_, call) => {
+  test.each(inside)('refuses to wait in a transaction, at once and with a hint: %s', async (_, call) => {
     await priced(['A']);
     const error = await call().catch((problem: unknown) => problem);
     expect(error).toMatchObject({ code: '25001', hint: expect.stringContaining('autocommit') as string });
@@ -203,7 +203,7 @@ describe('however it is called', () => {
   });
 });
 
-describe('where no request leaves', () => {
+describe('when no requests are sent', () => {
   async function told(call: string): Promise<string[]> {
     const notices: Notice[] = [];
     const own = connect(store.url, { max: 1, onNotice: (notice) => notices.push(notice) });
@@ -217,7 +217,7 @@ describe('where no request leaves', () => {
     expect.stringContaining(`s: ${why} | Not answered: A (due)`),
   ];
 
-  test('a caller is told at once, and at the timeout', async () => {
+  test('a caller is warned at once, and gets the reason at the timeout', async () => {
     const { sql } = store;
     await priced(['A']);
     expect(await told(NOW)).toEqual(inVain('no daemon is running'));
@@ -251,7 +251,7 @@ describe('where no request leaves', () => {
     ]);
   });
 
-  test('a daemon of before the server was started is none, though a session of another role has its number', async () => {
+  test("a daemon from before the server's start does not count, even if a session has its process number", async () => {
     const { sql, url } = store;
     await using acting = await actingLogins(sql, url);
     const like = connect(await acting.login(), { max: 1 });
@@ -268,7 +268,7 @@ describe('where no request leaves', () => {
     await Promise.all([like.end(), own.end()]);
   });
 
-  test('SKUs that the catalog does not have are named', async () => {
+  test('SKUs that the catalog does not contain are named', async () => {
     const leave = await registerInstance(store.url);
     onTestFinished(leave);
     expect(await told(`call catalog.refresh_now('{X,Y}', '1 s')`)).toEqual([

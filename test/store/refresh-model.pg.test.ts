@@ -6,7 +6,7 @@ import { answerAsked, empty, found, knownSkus, useStore } from './support.ts';
 const store = useStore();
 const ROUNDS = 25 * Number(process.env['SOAK'] ?? 1);
 
-test('in whatever order SKUs are asked for, marked, claimed and answered, nobody is told of an answer too early, nor too late', async () => {
+test('after any sequence of steps, waiters learn of an answer neither too early nor too late', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {
       await empty(store.sql);

@@ -47,8 +47,8 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
 interface Ticket {
   readonly ticket: { skus: string[] };
   /**
-   * Steps so far when it asked, and for each SKU when it was marked for it, and when an answer came to a claim of
-   * after both.
+   * The number of steps when it asked, and for each SKU when it was marked for that. `mayBe` holds SKUs answered
+   * to a claim after the call, `mustBe` those answered to a claim after the mark.
    */
   readonly at: number;
   readonly marked: Map<string, number>;
@@ -60,7 +60,7 @@ function same(skus: readonly string[], as: readonly string[], what: string): voi
   expect({ what, skus }).toEqual({ what, skus: as });
 }
 
-/** What waiters are told, beside what has happened: by steps, of which each is one transaction. */
+/** Compares what waiters are told with what has happened, step by step; each step is one transaction. */
 export class World {
   readonly #store: { readonly sql: Sql };
   readonly #tickets: Ticket[] = [];
@@ -106,7 +106,7 @@ export class World {
     return rows.map((row) => row.sku);
   }
 
-  /** Others are held back meanwhile, so that a claim is of this one. */
+  /** Holds the other SKUs meanwhile, so that the claim is of this one. */
   async #claim(one: string): Promise<void> {
     const { sql } = this.#store;
     await sql`update catalog_internal.due set held_until = 'infinity' where sku <> ${one} and held_until is null`;
@@ -152,7 +152,7 @@ export class World {
     }
   }
 
-  /** Whatever has happened, everybody is answered in the end. */
+  /** Expects everybody to be answered in the end, whatever has happened. */
   async finish(): Promise<void> {
     while (this.#claims.length > 0) await this.run({ kind: 'end', which: 0, ending: 'released' });
     await this.#store.sql`update catalog_internal.due set held_until = null`;

@@ -30,7 +30,7 @@ const came = async () => {
   const [row] = await store.sql.unsafe<[{ came: boolean }]>(`select ${REFRESHES_CAME} as came`);
   return row.came;
 };
-/** Some SKUs that were asked for once, and are not due for a long time. */
+/** Prices SKUs that are then not due for a long time. */
 async function priced(...skus: string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 8: 80 })));
@@ -52,7 +52,7 @@ describe('catalog.refresh_now', () => {
     expect(await sql`select from catalog_internal.refresh_places where pid is not null`).toHaveLength(0);
   });
 
-  test('a removed SKU is asked for, and that it is still removed is an answer', async () => {
+  test('requests a removed SKU, and takes "still removed" as an answer', async () => {
     const { sql } = store;
     await priced('A');
     await removeByDelta(sql, 'A');
@@ -63,7 +63,7 @@ describe('catalog.refresh_now', () => {
     expect(await call).toBe('done');
   });
 
-  test('an answer to a request of before the call is none, whatever it says; nor does it put the SKU off', async () => {
+  test('ignores the answer to a request from before the call, which does not postpone the SKU either', async () => {
     const { sql } = store;
     await priced('A');
     for (const kind of ['record', 'deferred', 'released'] as const) {
@@ -71,7 +71,7 @@ describe('catalog.refresh_now', () => {
       const before = await claimAll(sql);
       const call = now(['A']);
       await eventually(async () => expect(await requested(sql)).toEqual(['A']));
-      // Left until the answer.
+      // It is left until the answer.
       expect([await came(), await takeRefreshes(sql)]).toEqual([false, 0]);
       if (kind === 'released') await returnClaim(sql, before, ['A']);
       else {
@@ -86,7 +86,7 @@ describe('catalog.refresh_now', () => {
     }
   });
 
-  test('an answer counts although another mark came after its request, and leaves that mark due', async () => {
+  test('counts an answer although another mark came after its request, and leaves that mark due', async () => {
     const { sql } = store;
     await priced('A');
     const call = now(['A']);
@@ -98,7 +98,7 @@ describe('catalog.refresh_now', () => {
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
 
-  test('a claim that was lost before its answer ends nothing', async () => {
+  test('does not end with a claim that was lost before its answer', async () => {
     const { sql } = store;
     await priced('A');
     const call = now(['A']);
@@ -112,7 +112,7 @@ describe('catalog.refresh_now', () => {
     expect(await call).toBe('done');
   });
 
-  test('two sessions that ask for the same SKUs, in whatever order, get one answer for both', async () => {
+  test('gives sessions that ask for the same SKUs, in any order, one answer together', async () => {
     const { sql } = store;
     await priced('A', 'B');
     const calls = [now(['A', 'B']), now(['B', 'A']), now(['B'])];
@@ -125,7 +125,7 @@ describe('catalog.refresh_now', () => {
   });
 
   test.each(['deferred', 'error'] as const)(
-    'what the partner puts off for longer (%s) is not waited for; for less it is',
+    'does not wait for a SKU that the partner postpones for longer (%s), but does if it is for less',
     async (kind) => {
       const { sql } = store;
       await priced('A', 'B');
@@ -147,7 +147,7 @@ describe('catalog.refresh_now', () => {
     },
   );
 
-  test('fails at the timeout with what was answered, and says how each other SKU stands', async () => {
+  test('fails at the timeout with the number answered, and the state of each other SKU', async () => {
     const { sql } = store;
     await priced('A', 'B', 'C');
     const call = now(['A', 'B', 'C'], '4 s');
@@ -171,7 +171,7 @@ describe('catalog.refresh_now', () => {
     expect(await requested(store.sql)).toEqual([]);
   });
 
-  test('at the timeout says of a daemon that works what it does, and that calls fail only where they do', async () => {
+  test('reports at the timeout what a running daemon does, and failing calls only if they fail', async () => {
     const { sql } = store;
     await priced('A', 'B');
     const leave = await registerInstance(store.url);
@@ -199,7 +199,7 @@ describe('catalog.refresh_now', () => {
     }
   });
 
-  test('returns at once where there is nothing to wait for; at a timeout of zero it has asked all the same', async () => {
+  test('returns at once if there is nothing to wait for; with a timeout of zero it still marks SKUs', async () => {
     const { sql } = store;
     await priced('A');
     expect(await now([])).toBe('done');
@@ -209,7 +209,7 @@ describe('catalog.refresh_now', () => {
     expect(await requested(sql)).toEqual(['A']);
   });
 
-  test('waits without a lock and without a snapshot that lasts', async () => {
+  test('waits without a lock and without a lasting snapshot', async () => {
     const { sql } = store;
     await priced('A');
     const call = now(['A']);
@@ -228,7 +228,7 @@ describe('catalog.refresh_now', () => {
     expect(await call).toBe('done');
   });
 
-  test('a waiter that is killed leaves its place after some seconds, and its SKUs due', async () => {
+  test('releases the place of a killed waiter after some seconds, and leaves its SKUs due', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await sql`delete from catalog_internal.refresh_places where place > 1`;
@@ -248,7 +248,7 @@ describe('catalog.refresh_now', () => {
     expect(await now(['B'], '0')).toMatch(/^CM003/);
   });
 
-  test('one that waits for longer keeps its place, and a caller that has lost the others its own', async () => {
+  test('renews the place of a session that waits for longer', async () => {
     const { sql } = store;
     await priced('A');
     const call = now(['A']);

@@ -13,7 +13,7 @@ async function priced(...skus: string[]): Promise<void> {
   await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 8: 80 })));
 }
 
-/** A seller with one session, whose transactions have this isolation level where nothing else is said. */
+/** Opens a seller's single session, whose transactions have this isolation level by default. */
 function sellerWith(isolation: string) {
   const seller = postgres(store.url, { max: 1, onnotice: () => {}, connection: { options: isolation } });
   onTestFinished(() => seller.end({ timeout: 1 }));
@@ -25,7 +25,7 @@ const LEVELS = ['read uncommitted', 'read committed', 'repeatable read', 'serial
 describe.each(some(LEVELS, 1))('sessions whose transactions are %s', (level) => {
   const isolation = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
 
-  test('wait in catalog.refresh_now side by side, and each is told of its answer', async () => {
+  test('wait in catalog.refresh_now side by side, and each learns of its answer', async () => {
     const { sql } = store;
     const skus = Array.from({ length: 12 }, (_, i) => `S${i}`);
     await priced(...skus);
@@ -43,7 +43,7 @@ describe.each(some(LEVELS, 1))('sessions whose transactions are %s', (level) => 
       expect(waiting).toHaveLength(skus.length);
       expect(await requested(sql)).toHaveLength(skus.length);
     });
-    // Each has renewed its place since.
+    // Each must renew its place after this.
     await sql`update catalog_internal.refresh_places set until = until - interval '3 s' where pid is not null`;
     await eventually(async () => {
       const early = await sql`
@@ -57,7 +57,7 @@ describe.each(some(LEVELS, 1))('sessions whose transactions are %s', (level) => 
     expect(await Promise.all(calls)).toEqual(skus.map(() => 'done'));
   });
 
-  test('cannot wait inside of a transaction, and are told so', async () => {
+  test('cannot wait inside a transaction, and are told so', async () => {
     await priced('A');
     const seller = sellerWith(isolation);
     const within = seller.begin((tx) => tx`call catalog.refresh_now(array['A'], '1 s')`);
@@ -66,7 +66,7 @@ describe.each(some(LEVELS, 1))('sessions whose transactions are %s', (level) => 
   });
 });
 
-test('transactions that are serializable hint and ask for SKUs side by side, and none fails for another', async () => {
+test('serializable transactions hint and ask for SKUs side by side, and none fails because of another', async () => {
   const { sql } = store;
   const skus = ['A', 'B', 'C', 'D'];
   await priced(...skus);
@@ -83,14 +83,14 @@ test('transactions that are serializable hint and ask for SKUs side by side, and
       await all.promise;
     }),
   );
-  // One that fails has the others fail, too, and not wait for it.
+  // If one fails, the others must fail too, rather than wait for it.
   for (const end of ends) end.catch((error: unknown) => all.reject(error));
   await Promise.all(ends);
   expect(await requested(sql)).toEqual(skus);
   expect(await sql`select from catalog_internal.hints`).toHaveLength(skus.length);
 });
 
-test('transactions that are serializable promise side by side, none fails for another, and each is warned', async () => {
+test('serializable transactions make promises side by side without failing each other, and get warnings', async () => {
   const { sql } = store;
   const skus = ['A', 'B', 'C', 'D'];
   await priced(...skus, 'E');
@@ -116,7 +116,7 @@ test('transactions that are serializable promise side by side, none fails for an
   for (const end of ends) end.catch((error: unknown) => all.reject(error));
   await Promise.all(ends);
   expect(await sql`select from catalog.watchlist`).toHaveLength(5);
-  // What it asks for itself, and what the mirror has read of others, is more than there is.
+  // What it asks for, together with what the mirror has read of others, exceeds the capacity.
   await sql`insert into catalog_internal.watched (sku, weight, max_age) select 'W' || n, 1, 30 from generate_series(1, 5000) n`;
   warnings.length = 0;
   const seller = postgres(store.url, { max: 1, onnotice: ({ message }) => warnings.push(String(message)) });
@@ -127,7 +127,7 @@ test('transactions that are serializable promise side by side, none fails for an
   expect(warnings.join()).toMatch(/of 5001 are not kept/);
 });
 
-describe('a SKU whose row of the ledger goes while somebody waits for it', () => {
+describe('a SKU whose ledger row is deleted while somebody waits for it', () => {
   const now = (timeout: string) =>
     outcome(store.sql`call catalog.refresh_now(array['A'], ${timeout}::text::interval)`);
   const deleteRow = () => store.sql`delete from catalog_internal.due where sku = 'A'`;
@@ -140,10 +140,10 @@ describe('a SKU whose row of the ledger goes while somebody waits for it', () =>
     expect(await call).toMatch(/^CM003 \| 0 of 1 SKUs .* \| Not answered: A \(due\)$/);
   });
 
-  test('is answered once its row is made anew and an answer comes to it', async () => {
+  test('is answered once its row is restored and receives an answer', async () => {
     const { sql } = store;
     await priced('A');
-    // A generation that a new row is far from.
+    // A generation far from that of a new row.
     for (let marks = 0; marks < 5; marks += 1) await mark(sql, ['A']);
     const call = now('30 s');
     await taken(sql, 'A');
@@ -160,7 +160,7 @@ describe('a SKU whose row of the ledger goes while somebody waits for it', () =>
     expect(await call).toBe('done');
   });
 
-  test('is not waited for where the catalog does not have it any longer', async () => {
+  test('is not waited for if the catalog no longer contains it', async () => {
     const { sql } = store;
     await priced('A');
     const call = now('60 s');

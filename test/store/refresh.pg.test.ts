@@ -24,7 +24,7 @@ import {
 const store = useStore();
 
 describe('a refresh', () => {
-  test('of everything at once is a mark like any other: an answer under way does not settle it', async () => {
+  test('of all SKUs is a mark like any other: an answer under way does not settle it', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'sweep');
@@ -36,7 +36,7 @@ describe('a refresh', () => {
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
 
-  test('all SKUs of a large catalog become due, piece by piece', async () => {
+  test('makes all SKUs of a large catalog due, in pieces', async () => {
     const { sql } = store;
     const names = Array.from({ length: 20_001 }, (_, n) => `S${n}`);
     await knownSkus(sql, names);
@@ -56,7 +56,7 @@ describe('a refresh', () => {
   });
 
   test.each(['prices', 'metadata'] as const)(
-    'of all %s lets removed SKUs be, whose prices are gone; one that is named is asked again',
+    'of all %s skips removed SKUs, but one that is named is requested again',
     async (what) => {
       const { sql } = store;
       await knownSkus(sql, ['gone', 'watched', 'unknown']);
@@ -69,7 +69,7 @@ describe('a refresh', () => {
       const isDue = async () =>
         [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0).map(({ sku }) => sku);
       expect(await refreshAll(sql, what)).toEqual({ added: [], due: 2, released: 0, resumed: false });
-      // A watched one may come back without a report: it is asked as often as one that is not found.
+      // A watched one may come back without a report, so it is requested as often as one that is not found.
       expect(await isDue()).toEqual(['unknown', 'watched']);
       expect((await ledger(sql)).get('gone')).toMatchObject({ dueIn: Infinity });
       await refreshSkus(sql, ['gone']);
@@ -77,7 +77,7 @@ describe('a refresh', () => {
     },
   );
 
-  /** One that was deferred and one that failed, each for an hour, and calls that are paused. */
+  /** Holds one SKU that was deferred and one that failed, each for an hour, and pauses calls. */
   async function heldBack(sql: Sql): Promise<void> {
     await knownSkus(sql, ['D', 'E']);
     await mark(sql, ['D', 'E']);
@@ -94,21 +94,18 @@ describe('a refresh', () => {
     ['SKUs', (sql: Sql) => refreshSkus(sql, ['D', 'E']), 2],
     ['all prices', (sql: Sql) => refreshAll(sql, 'prices'), 0],
     ['all metadata', (sql: Sql) => refreshAll(sql, 'metadata'), 0],
-  ])(
-    'of %s on command releases what errors, deferrals and failed calls hold back',
-    async (_, refresh, due) => {
-      const { sql } = store;
-      await heldBack(sql);
-      expect(await refresh(sql)).toEqual({ added: [], due, released: 2, resumed: true });
-      expect((await callPause(sql)).ms).toBe(0);
-      expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
-      // What is under way stays whose it is.
-      expect(await refresh(sql)).toMatchObject({ released: 0, resumed: false });
-      expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
-    },
-  );
+  ])('of %s on command releases what errors, deferrals and failed calls hold', async (_, refresh, due) => {
+    const { sql } = store;
+    await heldBack(sql);
+    expect(await refresh(sql)).toEqual({ added: [], due, released: 2, resumed: true });
+    expect((await callPause(sql)).ms).toBe(0);
+    expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
+    // A SKU that is under way stays with its claim.
+    expect(await refresh(sql)).toMatchObject({ released: 0, resumed: false });
+    expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
+  });
 
-  test('is more than a mark, which does not shorten the wait of a deferred SKU, but has an erring one tried at once', async () => {
+  test('does more than a mark, which releases a failing SKU at once, but does not shorten a deferral', async () => {
     const { sql } = store;
     await heldBack(sql);
     await mark(sql, ['D', 'E']);

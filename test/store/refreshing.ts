@@ -3,7 +3,7 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** What sellers have asked for and the mirror has not marked. */
+/** Returns what sellers have asked for and the mirror has not marked yet. */
 export async function requested(sql: Sql): Promise<string[]> {
   const rows = await sql<
     { sku: string }[]
@@ -11,7 +11,7 @@ export async function requested(sql: Sql): Promise<string[]> {
   return rows.map(({ sku }) => sku);
 }
 
-/** How many SKUs catalog.refresh says are due now. */
+/** Returns how many SKUs catalog.refresh reports as due now. */
 export async function askedFor(sql: Sql, skus: readonly (string | null)[] | null): Promise<number> {
   const [row] = await sql<[{ n: number }]>`select catalog.refresh(${skus as string[]}::text[]) as n`;
   return row.n;
@@ -23,7 +23,7 @@ export async function taken(sql: Sql, ...skus: string[]): Promise<void> {
   expect(await takeRefreshes(sql)).toBe(new Set(skus).size);
 }
 
-/** How a call ended: 'done', or the SQLSTATE, message and detail of its error. */
+/** Returns how a call ended: 'done', or the SQLSTATE, message and detail of its error. */
 export async function outcome(call: PromiseLike<unknown>): Promise<string> {
   try {
     await call;
@@ -34,7 +34,7 @@ export async function outcome(call: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-/** Whether a promise has ended by now. */
+/** Whether a promise has settled by now. */
 export async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
   const pending = Symbol('pending');
   return (await Promise.race([promise.catch(() => null), Promise.resolve(pending)])) !== pending;

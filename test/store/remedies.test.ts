@@ -36,7 +36,7 @@ test.each([
   ],
   ['none for anybody', '53300', 'InitProcess', 'too-many-connections', /role.*database.*max_connections/],
   ['a constraint', '23514', '', null, null],
-])('%s is told apart by its code, also in an error of a library', (_, code, routine, kind, hint) => {
+])('%s is recognised by its code, even wrapped in an error of a library', (_, code, routine, kind, hint) => {
   const error = postgres(code, { routine });
   for (const one of [error, new Error('Failed query', { cause: error })]) {
     expect(obstacleOf(one)).toBe(kind);
@@ -45,7 +45,7 @@ test.each([
   }
 });
 
-test('an error says first what is in the way, then what Postgres says, and what to do', () => {
+test('an explanation says first what is in the way, then the cause, and then what to do', () => {
   expect(explain(postgres('25006')).split('\n')).toEqual([
     'this database, role or server takes no writes (read-only)',
     '  because: as Postgres says it',
@@ -53,7 +53,7 @@ test('an error says first what is in the way, then what Postgres says, and what 
   ]);
 });
 
-test('what an error of the mirror says goes first, and the HINT of Postgres last', () => {
+test("the mirror's own hint takes precedence, and the HINT of Postgres comes last", () => {
   const own = Object.assign(new Error('', { cause: postgres('53300') }), { hint: 'lower DATABASE_POOL_MAX' });
   expect(adviceOn(own)).toEqual({ what: null, hint: 'lower DATABASE_POOL_MAX' });
   expect(adviceOn(postgres('55P03', { hint: 'of Postgres' })).hint).toMatch(/store\.locked/);
@@ -61,7 +61,7 @@ test('what an error of the mirror says goes first, and the HINT of Postgres last
   expect(adviceOn('text')).toEqual({ what: null, hint: null });
 });
 
-test('Postgres that answers is not said to be away, and a kind is known by its name', () => {
+test('an answering Postgres is not reported as away, and remedies can be looked up by kind', () => {
   expect(otherHint(postgres('XX000'))).toMatch(/^Postgres answers/);
   expect(otherHint(new Error('no connection'))).toMatch(/^check DATABASE_URL/);
   expect(remedyOfKind('locked')?.what).toMatch(/lock/);

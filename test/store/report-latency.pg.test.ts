@@ -21,7 +21,7 @@ async function ago(seconds: number): Promise<void> {
 const answer = async (claim: Claim, ...results: SkuResult[]) =>
   (await applyAnswer(store.sql, claim, results, REFRESH)).reportSeconds;
 
-test('a report is answered once, and its time runs from the report to the commit', async () => {
+test('a report is answered once, and its latency runs from the report to the commit', async () => {
   await knownSkus(store.sql, ['A', 'B']);
   const startedAt = performance.now();
   await report('A', 'B');
@@ -37,12 +37,12 @@ test('a report is answered once, and its time runs from the report to the commit
   expect(await answer(await claimAll(store.sql), found('A'), found('B'))).toEqual([]);
 });
 
-test('the wait for the commit is part of it', async () => {
+test('the latency includes the wait for the commit', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await report('A');
   const claim = await claimAll(sql);
-  // Deferred constraints are checked at COMMIT: here one takes half a second.
+  // Deferred constraints are checked at COMMIT; this one takes half a second.
   await sql.unsafe(`
     create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return null; end $$;
     create constraint trigger slow after update on catalog.skus deferrable initially deferred
@@ -55,7 +55,7 @@ test('the wait for the commit is part of it', async () => {
   }
 });
 
-test('a deferred SKU is still waited for, and an answer to an earlier request does not count', async () => {
+test('a deferral does not end the latency, nor does an answer to an earlier request', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await answerAsked(sql, found('A'));
@@ -63,7 +63,7 @@ test('a deferred SKU is still waited for, and an answer to an earlier request do
   await passHours(sql, 21);
   const overtaken = await claimAll(sql);
   await report('A');
-  // The report came after the request was sent.
+  // The report must come after the request.
   await sql`update catalog.skus set reported_at = reported_at + interval '1 second'`;
   expect(await answer(overtaken, found('A'))).toEqual([]);
   await ago(60);
@@ -75,7 +75,7 @@ test('a deferred SKU is still waited for, and an answer to an earlier request do
   expect(took).toBeGreaterThan(55);
 });
 
-test('what nobody reported, and a removal, is no report that waited', async () => {
+test('an unreported SKU, and a removal, have no latency', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await sql`update catalog_internal.sync set snapshot_id = 's'`;

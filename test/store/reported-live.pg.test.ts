@@ -6,14 +6,14 @@ import { rateOf } from '../../src/sync/live/policy.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { answerAsked, claimAll, found, HOUR, ledger, mark, REFRESH, useStore } from './support.ts';
 
-/* An incident puts everything into the turns of live SKUs, also what was reported and not asked for yet. */
+/* An incident schedules everything as live, including what was reported and not requested yet. */
 
 const store = useStore();
 
 const trust = async () =>
   (await store.sql`select doubt, actionable from catalog.sku_trust where sku = 'A'`)[0];
 
-test('a price that was reported to have changed is not actionable before it is asked for, whatever turn it gets', async () => {
+test('a reported price is not actionable before it is requested, whatever schedule it gets', async () => {
   const { sql } = store;
   await standing(store, line('A'));
   await answerAsked(sql, found('A', { 9: 90 }));
@@ -41,7 +41,7 @@ test('a price that was reported to have changed is not actionable before it is a
   expect(await trust()).toEqual({ doubt: null, actionable: true });
 });
 
-test('nor does one wait for a turn where a manifest has told of its change before the next lists it as live', async () => {
+test('a SKU whose hash changed before a manifest lists it as live stays due and is not scheduled', async () => {
   const { sql, url } = store;
   await standing(store, line('A'), line('B'), line('C'));
   await answerAsked(sql, ...['A', 'B', 'C'].map((sku) => found(sku, { 9: 90 })));
@@ -57,7 +57,7 @@ test('nor does one wait for a turn where a manifest has told of its change befor
   expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
 });
 
-test('nor is one that the ledger knows nothing of, before its row is made anew', async () => {
+test('a reported SKU that the ledger has lost is not actionable before its row is restored', async () => {
   const { sql } = store;
   await standing(store, line('A'));
   await answerAsked(sql, found('A', { 9: 90 }));
@@ -69,7 +69,7 @@ test('nor is one that the ledger knows nothing of, before its row is made anew',
 });
 
 test.each(['watched', 'refresh'])(
-  'a price that is reported while it is due as %s is no likelier to be right than any other that was reported',
+  'a price reported while it is due as %s has the same p_right as any other reported one',
   async (reason) => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
@@ -85,7 +85,7 @@ test.each(['watched', 'refresh'])(
 );
 
 test.each(['watched', 'refresh', 'absent', 'clock', 'doubted'])(
-  'nor is one that could not be answered when it was asked for its report, and is then marked as %s',
+  'a report that could not be answered keeps its low p_right if the SKU is then marked as %s',
   async (reason) => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));

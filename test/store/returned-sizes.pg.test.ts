@@ -4,7 +4,7 @@ import { adoptAccount } from '../../src/store/setup/account.ts';
 import { daemon, doubting } from './doubting.ts';
 import { found, knownSkus, useStore } from './support.ts';
 
-/* A size sells out, and is offered again: it is compared with what it cost before. */
+/* A size sells out and is offered again; its price is compared with the one before. */
 
 const store = useStore();
 const { answer, passMinutes, seen } = doubting(store);
@@ -45,7 +45,7 @@ describe('a size that is offered again', () => {
     expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('about as before is not, nor does one at its old price leave a doubt', async () => {
+  test('at about its former price is not doubted, and ends a doubt', async () => {
     await known({ 9: 4000, 10: 4200 });
     await answer([found('A', { 10: 4200 })]);
     expect((await answer([found('A', { 9: 8000, 10: 4200 })])).doubted).toEqual([]);
@@ -57,7 +57,7 @@ describe('a size that is offered again', () => {
     expect(await seen('A')).toMatchObject({ doubt: null });
   });
 
-  test('is compared with what it cost before a wrong price that was there for one answer, too', async () => {
+  test('is compared with its price before a wrong one that was there for one answer', async () => {
     const wrong = { 9: 400_000, 10: 4200 };
     await known({ 9: 4000, 10: 4200 });
     for (let time = 0; time < 3; time += 1) {
@@ -67,7 +67,7 @@ describe('a size that is offered again', () => {
     }
   });
 
-  test('leaves no wrong price of the past to be believed: the same number again is doubted again', async () => {
+  test('is not believed because of a wrong past price: the same number is doubted again', async () => {
     const [right, wrong] = [
       { 9: 4000, 10: 4200 },
       { 9: 400_000, 10: 4200 },
@@ -79,7 +79,7 @@ describe('a size that is offered again', () => {
     expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('does not hide what the other sizes show of moves in masses', async () => {
+  test('does not hide the evidence of the other sizes for a mass move', async () => {
     const moves = daemon();
     const skus = Array.from({ length: 20 }, (_, n) => `A${n}`);
     const all = (prices: Prices) => skus.map((sku) => found(sku, prices));
@@ -94,7 +94,7 @@ describe('a size that is offered again', () => {
     expect(await seen('A0')).toMatchObject({ doubt: 'implausible', actionable: false });
   });
 
-  test('is so, too, where the SKU was without any price meanwhile', async () => {
+  test('is doubted even if the SKU had no price at all meanwhile', async () => {
     const wrong = { 9: 400_000, 10: 4200 };
     await known({ 9: 4000, 10: 4200 });
     await answer([found('A', wrong)]);
@@ -104,7 +104,7 @@ describe('a size that is offered again', () => {
     expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
   });
 
-  test('tells nothing of moves in masses: it may cost what it likes', async () => {
+  test('is no evidence for a mass move, whatever it costs', async () => {
     const moves = daemon();
     await known({ 9: 4000, 10: 4200 });
     await answer([found('A', { 10: 4200 })]);
@@ -113,7 +113,7 @@ describe('a size that is offered again', () => {
     expect(await readDoubts(store.sql)).toMatchObject({ implausible: 1 });
   });
 
-  test("is not compared with another account's prices", async () => {
+  test('is not compared with prices of another account', async () => {
     await known({ 7: 1500, 8: 4000, 9: 4100, 10: 4200 });
     await answer([found('A', { 8: 4000, 9: 4100, 10: 4200 })]);
     await adoptAccount(store.sql, { baseUrl: 'https://other.example', apiKey: 'k' });

@@ -13,7 +13,7 @@ import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from '
 
 const store = useStore();
 
-/** Runs statements as a seller who has one of the roles, and undoes them. */
+/** Runs statements as a seller with one of the roles, and rolls them back. */
 async function as<T>(role: 'catalog_reader' | 'catalog_watcher', work: (tx: Tx) => Promise<T>): Promise<T> {
   const undone = new Error('undone');
   let result: T | undefined;
@@ -62,7 +62,7 @@ describe('the role catalog_reader', () => {
     'sync_status',
   ];
 
-  test.each(RELATIONS)('reads catalog.%s, at any state of the mirror', async (relation) => {
+  test.each(RELATIONS)('reads catalog.%s, in any state of the mirror', async (relation) => {
     const { sql } = store;
     const rows = () => as('catalog_reader', (tx) => tx.unsafe(`select * from catalog.${relation}`));
     await rows();
@@ -124,14 +124,14 @@ describe('catalog_state', () => {
     const [row] = await sql<[{ state: string }]>`select catalog_state as state from catalog.sync_status`;
     return row.state;
   }
-  /** A mirror on a snapshot that was built some hours ago. */
+  /** Makes a mirror on a snapshot that was built some hours ago. */
   async function standing(hoursAgo: number): Promise<void> {
     const at = new Date(Date.now() - hoursAgo * HOUR);
     await store.sql`
       update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), snapshot_generated_at = ${at}`;
   }
 
-  test('is none before the first baseline, even where the catalog has a fault', async () => {
+  test('is none before the first baseline, even if the catalog has a fault', async () => {
     expect(await state()).toBe('none');
     await noteCatalogFault(store.sql, { kind: 'no-snapshot' });
     expect(await state()).toBe('none');
@@ -179,7 +179,7 @@ describe('catalog_state', () => {
     expect(await state()).toBe('ok');
   });
 
-  test('takes a token that moves for a fresh snapshot, until the next check says how old it is', async () => {
+  test('counts a moving token as a fresh snapshot, until the next check reveals its age', async () => {
     await standing(25);
     const nothing = { changed: [], removed: [], nowLive: [] };
     await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', ...nothing });
@@ -203,7 +203,7 @@ describe('catalog_state', () => {
   });
 });
 
-describe('the views tell the same truth as the ledger', () => {
+describe('views and ledger', () => {
   async function status() {
     const [row] =
       await store.sql`select due_skus::int, deferred_skus::int, pending_skus::int, live_skus::int from catalog.sync_status`;
@@ -214,7 +214,7 @@ describe('the views tell the same truth as the ledger', () => {
     return rows.map((row) => row.stale);
   }
 
-  test('a price is stale while a re-price is due, and not for a refresh that only refreshes metadata', async () => {
+  test('show a price as stale while a re-price is due, but not while only metadata is', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(sql, found('A', { 9: 90 }));
@@ -225,7 +225,7 @@ describe('the views tell the same truth as the ledger', () => {
     expect(await stale()).toEqual([true]);
   });
 
-  test('a SKU that no manifest lists is fresh or stale, however old its price, never neither', async () => {
+  test('show an unlisted SKU as fresh or stale, however old its price', async () => {
     const { sql } = store;
     await refreshSkus(sql, ['A']);
     await answerAsked(sql, found('A', { 9: 90 }));
@@ -235,7 +235,7 @@ describe('the views tell the same truth as the ledger', () => {
     expect(await stale()).toEqual([true]);
   });
 
-  test('a waiting deferred SKU is deferred, and due only once its time has come', async () => {
+  test('show a waiting deferred SKU as deferred, and as due only once its wait is over', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A'], { priceSource: 'live' });
     await mark(sql, ['A'], 'live', true);
@@ -247,7 +247,7 @@ describe('the views tell the same truth as the ledger', () => {
   });
 });
 
-test('quarantine keeps the newest samples', async () => {
+test('pruning the quarantine keeps the newest samples', async () => {
   const { sql } = store;
   const record = (n: number) => ({ reason: 'unreadable', sku: null, sample: String(n) });
   await quarantine(sql, 'manifest', [1, 2, 3, 4, 5].map(record));

@@ -20,13 +20,13 @@ import {
 const store = useStore();
 const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };
 
-/** A mirror of SKUs that are all due for their first price. */
+/** Makes a mirror of SKUs that are all due for their first price. */
 async function known(...skus: readonly string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await mark(store.sql, skus, 'new');
 }
 
-/** Rounded hours until each SKU is due; where it cannot be claimed before. */
+/** Returns the hours, rounded, until each SKU can be claimed. */
 async function hoursToAsk(sql: Queryable): Promise<Record<string, number>> {
   const rows = await sql<{ sku: string; hours: number }[]>`
     select sku, round(extract(epoch from greatest(due_at, held_until) - now()) / 3600)::int as hours from catalog_internal.due`;
@@ -40,7 +40,7 @@ async function delta(changed: readonly string[], more: { nowLive?: string[]; rem
 }
 
 describe('metadata', () => {
-  test('is asked for once, and only where a rule that includes SKUs needs it', async () => {
+  test('is requested once, and only if a rule that includes SKUs needs it', async () => {
     const { sql } = store;
     await known('A', 'B', 'C', 'X');
     await onlyScope(sql, ['sku', 'A'], ['prefix', 'B'], ['brand', 'Nike', false]);
@@ -59,7 +59,7 @@ describe('metadata', () => {
     expect(await standings(sql)).toEqual({ A: 'in sweep', B: 'out', C: 'in sweep', X: 'out' });
   });
 
-  test('of a SKU that is not found is asked for again after as long as in scope, and at once after a report', async () => {
+  test('of a SKU that is not found is requested after the same wait as in scope, and at once after a report', async () => {
     const { sql } = store;
     await known('A');
     await onlyScope(sql, ['brand', 'Nike']);
@@ -82,7 +82,7 @@ describe('metadata', () => {
     expect(await standings(sql)).toEqual({ A: 'in again' });
   });
 
-  test('that a record lacks is asked for again: after an hour, then after twice as long each time, up to METADATA_INTERVAL', async () => {
+  test('missing from a record is requested after an hour, then after doubling waits up to METADATA_INTERVAL', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await knownSkus(sql, ['L'], { priceSource: 'live' });
@@ -95,7 +95,7 @@ describe('metadata', () => {
       expect(await hoursToAsk(sql)).toEqual({ A: hours, L: hours });
       // No spare slot takes them before.
       expect(await askedFor(sql, 1e6)).toEqual([]);
-      // The moments that pass beside count, too.
+      // The time that the test itself takes counts too.
       await passHours(sql, hours + 0.02);
       await endWaits(sql, 100);
       await sql`update catalog.skus set asked_at = asked_at - make_interval(hours => ${hours})`;
@@ -117,7 +117,7 @@ describe('metadata', () => {
     expect(await standings(sql)).toEqual({ A: expect.stringContaining('in '), L: 'out' });
   });
 
-  test('that is waited for: what comes into scope is due when it would be, for what it is', async () => {
+  test('that is waited for: a SKU that comes into scope is due as usual for its state', async () => {
     const { sql } = store;
     await known('A', 'B', 'C', 'D');
     await onlyScope(sql, ['brand', 'Nike']);
@@ -139,7 +139,7 @@ describe('metadata', () => {
     expect(await askedFor(sql)).toEqual(['A', 'B', 'C', 'D']);
   });
 
-  test('that is known is not asked for again outside, nor that of what was removed', async () => {
+  test('that is known is not requested again outside the scope, nor that of a removed SKU', async () => {
     const { sql } = store;
     await known('A', 'B');
     await onlyScope(sql, ['brand', 'Nike']);
@@ -162,7 +162,7 @@ describe('metadata', () => {
     expect(await pricesOf(sql, 'A')).toEqual({ 9: 2 });
   });
 
-  test('fails to come: the SKU waits as any other does, and is asked for again', async () => {
+  test('that fails to arrive is requested again after the usual wait of the SKU', async () => {
     const { sql } = store;
     await known('A', 'B');
     await onlyScope(sql, ['brand', 'Nike']);

@@ -9,7 +9,7 @@ import { empty, useStore } from './support.ts';
 
 const store = useStore();
 
-test('whatever happens in whatever order, only what is in scope is asked for, and nothing of it is forgotten', async () => {
+test('after any sequence of steps, only SKUs in scope are requested, and none of them is forgotten', async () => {
   await store.sql`
     alter table catalog_internal.due add constraint stands check (
       case when outside_due_at is null then lane > 0 and reason <> 'scope'
@@ -31,7 +31,7 @@ test('whatever happens in whatever order, only what is in scope is asked for, an
   }
 });
 
-test('a SKU that is not known and that a delta removes is asked for its metadata once', async () => {
+test('a SKU that is only known from its removal by a delta has its metadata requested once', async () => {
   await empty(store.sql);
   const world = new World(store);
   await storeScopeMode(store.sql, true);
@@ -44,7 +44,7 @@ test('a SKU that is not known and that a delta removes is asked for its metadata
   await world.check();
 });
 
-test('a SKU that is reported as live again is asked when it would have been', async () => {
+test('a SKU that is reported as live again is requested when it would have been', async () => {
   await empty(store.sql);
   const world = new World(store);
   await storeScopeMode(store.sql, true);
@@ -57,7 +57,7 @@ test('a SKU that is reported as live again is asked when it would have been', as
   await world.check();
 });
 
-test('a SKU that was removed outside and is listed again is asked for its metadata, and stays asked', async () => {
+test('a SKU that was removed outside and is listed again has its metadata requested, and stays so', async () => {
   await empty(store.sql);
   const world = new World(store);
   await storeScopeMode(store.sql, true);
@@ -69,7 +69,7 @@ test('a SKU that was removed outside and is listed again is asked for its metada
   await world.check();
 });
 
-test('a SKU that was removed outside, watched there, and is then reported is asked for its metadata', async () => {
+test('a SKU that was removed outside, watched there, and then reported has its metadata requested', async () => {
   await empty(store.sql);
   const world = new World(store);
   await storeScopeMode(store.sql, true);
@@ -81,7 +81,7 @@ test('a SKU that was removed outside, watched there, and is then reported is ask
   await world.check();
 });
 
-test('a SKU that is watched during its call and is 0009 is asked for its metadata once more, and then waits', async () => {
+test('a SKU watched during its call and 0009 has its metadata requested once more, and then waits', async () => {
   await empty(store.sql);
   const world = new World(store);
   const reason = async () =>
@@ -108,7 +108,7 @@ test('a SKU that is watched during its call and is 0009 is asked for its metadat
   strictEqual(world.claim?.skus.some(({ sku }) => sku === 'B1') ?? false, false);
 });
 
-test('a SKU that is reported during its call, then watched, and is 0009 is asked for its metadata', async () => {
+test('a SKU that is reported during its call, then watched, and is 0009 has its metadata requested', async () => {
   await empty(store.sql);
   const world = new World(store);
   await storeScopeMode(store.sql, true);
@@ -123,7 +123,7 @@ test('a SKU that is reported during its call, then watched, and is 0009 is asked
   await world.check();
 });
 
-/** A SKU that was asked for, and 0009: it is due for a reason that comes without a report, and then it is reported. */
+/** A requested SKU is 0009, due for a reason without a report, and is reported at different times. */
 describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due because of a %s,', (request) => {
   const before = async () => {
     await empty(store.sql);
@@ -136,7 +136,7 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     return world;
   };
 
-  test('and is reported while it is, is asked for its metadata', async () => {
+  test('has its metadata requested if it is reported meanwhile', async () => {
     const world = await before();
     await world.do({ do: request, skus: ['B1'] });
     await world.do({ do: 'answer', kinds: ['not_found'] });
@@ -145,7 +145,7 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     await world.check();
   });
 
-  test('and was reported before, during its call, is asked for its metadata', async () => {
+  test('has its metadata requested if it was reported before, during its call', async () => {
     const world = await before();
     await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
     await world.do({ do: 'answer', kinds: ['not_found'] });
@@ -154,7 +154,7 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     await world.check();
   });
 
-  test('and was reported during its call, is asked for its metadata', async () => {
+  test('has its metadata requested if it was reported during its call, before that reason', async () => {
     const world = await before();
     await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
     await world.do({ do: request, skus: ['B1'] });
@@ -163,7 +163,7 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     await world.check();
   });
 
-  test('and is reported during its call after that, is asked for its metadata', async () => {
+  test('has its metadata requested if it is reported during its call, after that reason', async () => {
     const world = await before();
     await world.do({ do: request, skus: ['B1'] });
     await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
@@ -172,7 +172,7 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     await world.check();
   });
 
-  test('and was reported before and then in errors, is asked for its metadata', async () => {
+  test('has its metadata requested if it was reported before and then in errors', async () => {
     const world = await before();
     await world.do({ do: 'answer', kinds: ['not_found'] });
     await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });

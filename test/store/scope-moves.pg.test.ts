@@ -14,7 +14,7 @@ import { watchNow } from './watching.ts';
 
 const store = useStore();
 
-/** A mirror of SKUs that are all due for their first price. */
+/** Makes a mirror of SKUs that are all due for their first price. */
 async function known(...skus: readonly string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await mark(store.sql, skus, 'new');
@@ -27,7 +27,7 @@ async function delta(changed: readonly string[], more: { nowLive?: string[]; rem
 }
 
 describe('new SKUs', () => {
-  test('are sorted as they appear: by manifest, delta and watchlist', async () => {
+  test('are checked against the rules as they appear: by manifest, delta and watchlist', async () => {
     const { sql, url } = store;
     await onlyScope(sql, ['prefix', 'A']);
     await baseline(url, [line('A1'), line('B1'), line('A2', { priceSource: 'live' })]);
@@ -44,7 +44,7 @@ describe('new SKUs', () => {
 });
 
 describe('neighbours', () => {
-  test('who lock or truncate the rules hold up nobody, and what they do not commit changes nothing', async () => {
+  test('who lock or truncate the rules block nobody, and uncommitted changes have no effect', async () => {
     const { sql, url } = store;
     await known('A', 'B');
     await onlyScope(sql, ['sku', 'A']);
@@ -69,7 +69,7 @@ describe('neighbours', () => {
     }
   });
 
-  test('who sort SKUs at the moment are waited for by new rules, and nothing is sorted by the old ones afterwards', async () => {
+  test('who write SKUs are waited for by new rules, and no SKU keeps the place of the old ones', async () => {
     const { sql, url } = store;
     await known('A');
     await onlyScope(sql, ['prefix', 'A']);
@@ -89,25 +89,29 @@ describe('neighbours', () => {
     }
   });
 
-  test('who write 200,000 rules wait for none of it, and each counts', { timeout: 600_000 }, async () => {
-    const { sql } = store;
-    await sql`insert into catalog.skus (sku, in_manifest) select 'S' || n, true from generate_series(1, 5000) n`;
-    await sql`select catalog_internal.mark_due(array(select sku from catalog.skus), 'new')`;
-    await onlyScope(sql);
-    await sql`insert into catalog.scope (kind, value) select 'sku', 'S' || n from generate_series(1, 5000) n where n % 2 = 0`;
-    await sql`insert into catalog.scope (kind, value) select 'prefix', 'T' || n from generate_series(1, 197500) n`;
-    await sortAll(sql);
-    const [inside] =
-      await sql`select count(*)::int as skus from catalog_internal.due where outside_due_at is null`;
-    expect(inside).toEqual({ skus: 2500 });
-    await addRules(sql, ['sku', 'S1']);
-    await sortAll(sql);
-    expect((await standings(sql))['S1']).toBe('in new');
-  });
+  test(
+    'who write 200,000 rules wait for none of the work, and each rule counts',
+    { timeout: 600_000 },
+    async () => {
+      const { sql } = store;
+      await sql`insert into catalog.skus (sku, in_manifest) select 'S' || n, true from generate_series(1, 5000) n`;
+      await sql`select catalog_internal.mark_due(array(select sku from catalog.skus), 'new')`;
+      await onlyScope(sql);
+      await sql`insert into catalog.scope (kind, value) select 'sku', 'S' || n from generate_series(1, 5000) n where n % 2 = 0`;
+      await sql`insert into catalog.scope (kind, value) select 'prefix', 'T' || n from generate_series(1, 197500) n`;
+      await sortAll(sql);
+      const [inside] =
+        await sql`select count(*)::int as skus from catalog_internal.due where outside_due_at is null`;
+      expect(inside).toEqual({ skus: 2500 });
+      await addRules(sql, ['sku', 'S1']);
+      await sortAll(sql);
+      expect((await standings(sql))['S1']).toBe('in new');
+    },
+  );
 });
 
-describe('whatever else moves SKUs in the ledger', () => {
-  test('leaves what is outside there: incidents, doubts, another account, a clock that is set back', async () => {
+describe('scope and other parts of the mirror', () => {
+  test('outside SKUs stay outside in incidents, doubts, another account, and when a clock is set back', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }), found('C', { 9: 90 }));
@@ -141,7 +145,7 @@ describe('whatever else moves SKUs in the ledger', () => {
     expect(await askedFor(sql)).toEqual(['A', 'B', 'C']);
   });
 
-  test('is told apart by daemons: who has another MIRROR_SCOPE is seen by all', async () => {
+  test('daemons with another MIRROR_SCOPE are seen by all', async () => {
     const { sql, url } = store;
     const leave = await registerInstance(url, systemClock, true);
     try {

@@ -5,17 +5,17 @@ import { promising } from './promising.ts';
 import { addRules, onlyScope, sortAll } from './scoping.ts';
 import { claimAll, knownSkus, mark, useStore } from './support.ts';
 
-/* What a seller asks for beside catalog.scope: it decides. */
+/* What a seller asks for beside catalog.scope, which takes precedence. */
 
 const store = useStore();
 const { priced, promise, claimPromised, passSeconds, one } = promising(store);
 
-test('a promise of a SKU that is out of scope asks for nothing, says why, and holds again once that is in', async () => {
+test('a promise of a SKU out of scope requests nothing, says why, and holds again once the SKU is in scope', async () => {
   const { sql } = store;
   await priced('A', 'B');
   await promise('1 minute', 'A', 'B');
   await onlyScope(sql, ['sku', 'A']);
-  // Also before promises are weighed anew.
+  // Even before promises are weighed anew.
   expect(await one('B')).toMatchObject({ feasible: false, because: 'out of scope' });
   await sql`select catalog_internal.weigh_promises()`;
   expect(await one('A')).toMatchObject({ feasible: true, because: null });
@@ -34,20 +34,20 @@ test('a promise of a SKU that is out of scope asks for nothing, says why, and ho
   expect(await claimPromised()).toEqual(['B']);
 });
 
-test('catalog.refresh and catalog.refresh_now leave out what is out of scope, at once', async () => {
+test('catalog.refresh and catalog.refresh_now leave out SKUs out of scope at once', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await mark(sql, ['A', 'B'], 'new');
   await onlyScope(sql, ['sku', 'A']);
   const [{ due }] = await sql<[{ due: number }]>`select catalog.refresh(array['A', 'B']) as due`;
   expect(due).toBe(1);
-  // Waits for nothing, as there is nothing to wait for.
+  // It does not wait, because there is nothing to wait for.
   await sql`call catalog.refresh_now(array['B'], '10 minutes')`;
   const requests = await sql`select distinct sku from catalog_internal.refresh_requests`;
   expect([...requests]).toEqual([{ sku: 'A' }]);
 });
 
-test('a claim that loses what went out of scope meanwhile tells why and since when the others were due', async () => {
+test('a claim reduced to its SKUs in scope reports the reason and due time of those that are left', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B', 'C']);
   await mark(sql, ['A', 'B', 'C'], 'new');

@@ -10,7 +10,7 @@ const anyRule = fc.oneof(
   fc.record({ kind: fc.constantFrom('brand', 'model', 'category'), value: fc.constantFrom(...NAMES) }),
 );
 const answerKind = fc.constantFrom('record', 'record', 'bare', 'not_found', 'deferred', 'error', 'omitted');
-/** One of the things that may happen, in whatever order. */
+/** One step of a random sequence. */
 export const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('rule'), rule: anyRule, include: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('unrule'), rule: anyRule }) },

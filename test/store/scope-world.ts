@@ -27,7 +27,7 @@ interface Seen {
   readonly isListed: boolean;
 }
 
-/** One mirror, what the partner would answer, and what of it has been reported and answered: the model. */
+/** A mirror, the partner's answers, and a model of what has been reported and answered. */
 export class World {
   readonly #store: Store;
 
@@ -36,11 +36,11 @@ export class World {
   );
   /** SKUs that were reported, or appeared, and have not been answered since. */
   readonly reported = new Set<string>();
-  /** Those that may be asked for their metadata: not asked for yet, or reported or waited for long enough since. */
+  /** SKUs whose metadata may be requested: not yet requested, or reported since, or after a long enough wait. */
   readonly unread = new Set<string>();
-  /** Those that the partner has reported since the claim. */
+  /** SKUs that the partner has reported since the claim. */
   readonly #since = new Set<string>();
-  /** Answered 0009, and not reported since: asked for again only once they have waited. */
+  /** SKUs that were answered 0009 and not reported since: requested again only after their wait. */
   readonly #nowhere = new Set<string>();
   claim: Claim | null = null;
   manifests = 0;
@@ -72,7 +72,7 @@ export class World {
     this.unread.delete(sku);
   }
 
-  /** What the rules say, from the sellers' own table. */
+  /** Returns what the rules say, from the sellers' own table. */
   async placeOf({ sku, brand, model, category, known }: Seen): Promise<'in' | 'out' | 'unknown'> {
     const [{ scoped }] = await this.#store.sql<
       [{ scoped: boolean }]
@@ -100,7 +100,7 @@ export class World {
     return byMetadata && !known ? 'unknown' : 'out';
   }
 
-  /** Nothing is asked for that is out of scope, but for the requests that a rule needs. */
+  /** Claims SKUs, and expects none out of scope, except for metadata that a rule needs. */
   async take(): Promise<void> {
     await readScope(this.#store.sql, { everything: false, pieces: 1 });
     this.claim = await claimInScope(this.#store.sql);
@@ -144,7 +144,7 @@ export class World {
     this.claim = null;
   }
 
-  /** How each SKU stands once everything is sorted; what was reported of those in scope is due. */
+  /** Checks the place of each SKU after sorting; reported SKUs in scope must be due. */
   async check(): Promise<void> {
     await sortAll(this.#store.sql);
     for (const seen of await this.see()) {
@@ -152,7 +152,7 @@ export class World {
       const where = `${seen.sku} (${seen.state}, ${seen.reason})`;
       strictEqual(seen.inside, place === 'in', where);
       if (place === 'out') strictEqual(seen.isDue, false, where);
-      // Of what was removed, and is on no list, nothing more is asked.
+      // A removed SKU that no list contains is not requested any more.
       if (place === 'unknown' && (seen.isListed || seen.state !== 'removed'))
         strictEqual(seen.reason, 'scope', `${where} is never asked for again`);
       const isAsked = place === 'in' || (place === 'unknown' && !this.#nowhere.has(seen.sku));
@@ -183,9 +183,9 @@ export class World {
       await watchNow(sql, ...step.skus);
     } else if (step.do === 'refresh' && 'skus' in step) await refreshSkus(sql, step.skus);
     else await this.other(step.do);
-    // What is new to the mirror has not been asked for.
+    // A SKU that is new to the mirror has not been requested yet.
     for (const { sku, state } of await this.see()) if (state === 'pending') this.#appear(sku);
-    // Their waits are over, or ended by who refreshes or watches them.
+    // Their waits are over, or ended by a refresh or the watchlist.
     if (['sweep', 'all', 'metadata', 'watch', 'refresh'].includes(step.do))
       for (const sku of SKUS) this.unread.add(sku);
   }
@@ -223,7 +223,7 @@ export class World {
     const gone = new Set(removed);
     const stays = (sku: string) => !gone.has(sku);
     const nowLive = live.filter(stays);
-    // That they are still live is no news (partner rule 4.2.7).
+    // A SKU that is still live is no news (partner rule 4.2.7).
     const stillLive = new Set(
       (
         await this.#store.sql<{ sku: string }[]>`
@@ -240,7 +240,7 @@ export class World {
     });
     for (const sku of [...changed, ...live]) if (stays(sku) && !stillLive.has(sku)) this.#report(sku);
     for (const sku of removed) this.reported.delete(sku);
-    // One that the mirror has not known is asked for once, as any other that is removed.
+    // One that the mirror did not know is requested once, like any other removed SKU.
     for (const sku of removed) if (!known.has(sku)) this.unread.add(sku);
   }
 
@@ -262,7 +262,7 @@ export class World {
       { token: { snapshotId: `m${this.manifests}` } },
     );
     const later = await generations();
-    // Of what a manifest lists no longer the price routes are asked, too.
+    // A SKU that a manifest no longer lists is requested from the price routes, too.
     for (const [sku, generation] of earlier) if (later.get(sku) !== generation) this.unread.add(sku);
     for (const [sku, generation] of later)
       if (skus.includes(sku) && (earlier.get(sku) !== generation || !before.has(sku))) this.#report(sku);

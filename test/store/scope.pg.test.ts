@@ -24,7 +24,7 @@ import { watchNow } from './watching.ts';
 const store = useStore();
 const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };
 
-/** A mirror of SKUs that are all due for their first price. */
+/** Makes a mirror of SKUs that are all due for their first price. */
 async function known(...skus: readonly string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await mark(store.sql, skus, 'new');
@@ -37,7 +37,7 @@ async function delta(changed: readonly string[], more: { nowLive?: string[]; rem
 }
 
 describe('rules', () => {
-  test('without any nothing is priced; without MIRROR_SCOPE=scope everything is, whatever they say', async () => {
+  test('price nothing if there are none, and do not apply without MIRROR_SCOPE=scope', async () => {
     const { sql } = store;
     await known('A', 'B');
     await addRules(sql, ['sku', 'A', false]);
@@ -53,7 +53,7 @@ describe('rules', () => {
     expect(await askedFor(sql)).toEqual(['A', 'B']);
   });
 
-  test('name SKUs letter by letter, and prefixes, the empty one of all', async () => {
+  test('match SKUs exactly, and prefixes; the empty prefix matches all', async () => {
     const { sql } = store;
     await known('A', 'a', 'A1', 'B1', 'B22', 'ÄÖ', 'Ä');
     await onlyScope(sql, ['sku', 'A'], ['prefix', 'B2'], ['prefix', 'Ä']);
@@ -63,7 +63,7 @@ describe('rules', () => {
     expect(await askedFor(sql)).toHaveLength(7);
   });
 
-  test('of brands, models and categories do not mind the case of letters and blanks around', async () => {
+  test('for brands, models and categories ignore case and surrounding blanks', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C', 'D']);
     await answerAsked(
@@ -85,7 +85,7 @@ describe('rules', () => {
       await expect(addRules(sql, [kind, value])).rejects.toMatchObject({ code: '23514' });
   });
 
-  test('that exclude count before those that include, and that of the SKU itself before all', async () => {
+  test('that exclude take precedence over those that include, and a rule for the SKU itself over both', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A1', 'A2', 'A3', 'B1']);
     await answerAsked(
@@ -156,7 +156,7 @@ describe('a change of the rules', () => {
     ]);
   });
 
-  test('that came without triggers is found when all rules are compared', async () => {
+  test('that came without triggers is detected when all rules are compared', async () => {
     const { sql } = store;
     await known('A', 'B');
     await onlyScope(sql, ['sku', 'A']);
@@ -169,7 +169,7 @@ describe('a change of the rules', () => {
     expect(await askedFor(sql)).toEqual(['B']);
   });
 
-  test('comes while a SKU is asked for: its answer is taken, and it is asked for no more', async () => {
+  test('during a request lets the answer be applied, and the SKU is not requested again', async () => {
     const { sql } = store;
     await known('A', 'B');
     await onlyScope(sql, ['sku', 'A'], ['sku', 'B']);
@@ -192,7 +192,7 @@ describe('a change of the rules', () => {
     expect(await askedFor(sql)).toEqual([]);
   });
 
-  test('that is not sorted yet is regarded when SKUs are claimed', async () => {
+  test('that is not sorted yet already applies when SKUs are claimed', async () => {
     const { sql } = store;
     await known('A', 'B');
     await onlyScope(sql, ['prefix', '']);
@@ -207,8 +207,8 @@ describe('a change of the rules', () => {
   });
 });
 
-describe('what is outside', () => {
-  test('is known as before: cohort, state and manifest, and its price is owed once it comes back', async () => {
+describe('a SKU out of scope', () => {
+  test('keeps cohort, state and manifest up to date, and its price is due once it is in scope again', async () => {
     const { sql, url } = store;
     await standing(store, line('A'), line('B'), line('C'), line('D'));
     await onlyScope(sql, ['sku', 'A']);
@@ -249,7 +249,7 @@ describe('what is outside', () => {
     expect((await standings(sql))['B']).toBe('in changed');
   });
 
-  test('is not asked for by name, in refreshes of all, or because it is watched', async () => {
+  test('is not requested by name, in refreshes of all, or because it is watched', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
@@ -264,7 +264,7 @@ describe('what is outside', () => {
     expect(await askedFor(sql)).toEqual(['A', 'B', 'C', 'D']);
   });
 
-  test('by name is asked for once where a rule needs its metadata, and said to be', async () => {
+  test('is requested by name once, and counted, if a rule needs its metadata', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(sql, found('A', { 9: 90 }, { brand: 'Puma' }));

@@ -7,7 +7,7 @@ import { allDue, followWatchlist, LEASE_MS } from './support.ts';
 
 export type Rule = readonly [kind: string, value: string, include?: boolean];
 
-/** Only what the rules of catalog.scope say is priced from now on. */
+/** Prices only what the rules of catalog.scope include from now on. */
 export async function onlyScope(sql: Sql, ...rules: readonly Rule[]): Promise<void> {
   await addRules(sql, ...rules);
   await storeScopeMode(sql, true);
@@ -19,12 +19,12 @@ export async function addRules(sql: Queryable, ...rules: readonly Rule[]): Promi
     await sql`insert into catalog.scope (kind, value, include) values (${kind}, ${value}, ${include})`;
 }
 
-/** What daemons do before they plan a call, until nothing is left of it. */
+/** Does what daemons do before they plan a call, until nothing is left of it. */
 export async function sortAll(sql: Sql, everything = false): Promise<void> {
   expect(await readScope(sql, { everything, pieces: 1000 })).toBe(true);
 }
 
-/** How each SKU stands: `in` with its reason, `out`, or `asked` once for its metadata. */
+/** Returns the place of each SKU: `in` with its reason, `out`, or `asked` once for its metadata. */
 export async function standings(sql: Sql): Promise<Record<string, string>> {
   const rows = await sql<{ sku: string; standing: string }[]>`
     select sku, case when outside_due_at is null then 'in ' || reason when reason = 'scope' then 'asked' else 'out' end as standing
@@ -32,7 +32,7 @@ export async function standings(sql: Sql): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ sku, standing }) => [sku, standing]));
 }
 
-/** What a call would ask for now, of each class as much as there is. */
+/** Claims what a call would request now, as much of each class as there is. */
 export async function claimInScope(sql: Sql, early = 0): Promise<Claim | null> {
   await followWatchlist(sql);
   const quotas = allDue(100).map((quota) => ({ ...quota, earlySeconds: early }));
@@ -40,7 +40,7 @@ export async function claimInScope(sql: Sql, early = 0): Promise<Claim | null> {
   return claim === null ? null : await withinScope(sql, claim);
 }
 
-/** SKUs that a call would ask for now. */
+/** Returns the SKUs that a call would request now. */
 export async function askedFor(sql: Sql, early = 0): Promise<string[]> {
   const claim = await claimInScope(sql, early);
   const skus = claim?.skus.map(({ sku }) => sku).toSorted() ?? [];

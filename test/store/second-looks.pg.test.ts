@@ -12,7 +12,7 @@ const { answer, report, removed, reported, stands, pass, priced, next } = lookin
 
 const SWEEP = { reason: 'sweep', lane: 6, minutes: 1200, again: false };
 const AGAIN = { reason: 'again', lane: 5, minutes: 17, again: true };
-/** So many second looks, so many of which have shown that the answer before was late. */
+/** Returns the counts of second checks, `late` of which have shown that the answer before was late. */
 const looked = (looks: number, late = 0): CalibrationBin => ({
   cohort: 'again',
   bin: 10,
@@ -27,8 +27,8 @@ const looked = (looks: number, late = 0): CalibrationBin => ({
 });
 const TRUSTED = { actionable: true, stale: false };
 
-describe('a SKU whose answer to a report has nothing new', () => {
-  test('is asked once more after 17 minutes, and then left to its sweep; it stays fresh all the time', async () => {
+describe('a SKU whose answer to a report contains nothing new', () => {
+  test('is requested again after 17 minutes, then left to its sweep, and stays fresh all the time', async () => {
     await priced('A');
     await reported('A', OLD);
     expect(await next('A')).toEqual({ ...AGAIN, ...TRUSTED });
@@ -38,8 +38,8 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
   });
 
-  describe('and whose second look finds a change', () => {
-    /** The delta leads to a snapshot of which it is known when it was built at the latest. */
+  describe('when its second check finds a change', () => {
+    /** Moves the delta to a snapshot whose latest possible build time is known. */
     async function built() {
       await reported('B', OLD, 1);
       await stands();
@@ -61,7 +61,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     const waiting = async () =>
       await store.sql`select sku from catalog_internal.unreported_moves where reported_at is null`;
 
-    test('is asked once more after the delta that had to report it, and had the answer of a cache if that says nothing', async () => {
+    test('is requested after the delta that had to report it; if that adds nothing, a cache was at fault', async () => {
       await foundLater();
       await built();
       await report('B');
@@ -74,7 +74,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
       expect((await readDeltaAudit(store.sql)).movesNeverReported).toBe(0);
     });
 
-    test('says nothing of a cache where the change is reported: it came since', async () => {
+    test('is no evidence of a cache if the change is reported: it came later', async () => {
       await foundLater();
       await report('A');
       await answer([found('A', NEW)], 1);
@@ -84,7 +84,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     });
   });
 
-  test('is so, too, where a refresh had found the move before, and its answer has the price of before that', async () => {
+  test('is requested again even if a refresh had found the move, and the answer has the price before that', async () => {
     await priced('A', 'B');
     await reported('B', OLD, 1);
     await mark(store.sql, ['A'], 'sweep');
@@ -97,7 +97,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
   });
 
-  test('is not, where it is not of the part that is drawn', async () => {
+  test('is not requested again if it is not in the sampled part', async () => {
     const { sql } = store;
     await priced('A');
     await sql`update catalog_internal.beliefs set again_share = 0.05`;
@@ -107,7 +107,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toMatchObject(AGAIN);
   });
 
-  test('is asked at that time also where it is asked before, whatever that finds', async () => {
+  test('is requested again at that time even if it is requested before, whatever that finds', async () => {
     await priced('A');
     await reported('A', OLD);
     await pass(5);
@@ -120,7 +120,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toMatchObject({ ...AGAIN, minutes: 10 });
   });
 
-  test('is asked at once where another report comes, and once more after that, whatever it finds', async () => {
+  test('is requested at once after another report, and again after that, whatever it finds', async () => {
     await priced('A');
     await reported('A', OLD);
     await pass(5);
@@ -130,7 +130,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toMatchObject(AGAIN);
   });
 
-  test('is asked no more where it is gone, deferred as any other, and not waited for by another account', async () => {
+  test('is not requested again if it is gone, is deferred like any other, and is forgotten with the account', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await report('A', 'B');
@@ -146,7 +146,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('B')).toMatchObject({ again: false });
   });
 
-  test('is asked again by its sweep where that comes first', async () => {
+  test('is requested by its sweep if that comes first', async () => {
     const { sql } = store;
     await priced('A');
     await report('A');
@@ -154,7 +154,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toMatchObject({ again: true, reason: 'sweep', lane: 6, minutes: 10 });
   });
 
-  test('is told of: what it waits for, and how such looks have come out', async () => {
+  test('is explained: when it is requested again, and the results of such checks', async () => {
     const { sql } = store;
     await priced('A', 'B');
     await report('A', 'B');
@@ -172,7 +172,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
 });
 
 describe('the first answer to a report of a SKU without a record', () => {
-  test('is looked at once more where the SKU is new and it has no price', async () => {
+  test('is checked again if the SKU is new and has no price', async () => {
     await priced('B');
     await report('A', 'C');
     await answer([found('A', {}), found('C', OLD)], 0);
@@ -191,7 +191,7 @@ describe('the first answer to a report of a SKU without a record', () => {
   });
 
   test.each(['removed', 'not_found'] as const)(
-    'is so where it was %s, and has the price of before',
+    'is checked again if the SKU was %s, and has the price from before',
     async (gone) => {
       await priced('A');
       if (gone === 'removed') await removed('A');
@@ -207,7 +207,7 @@ describe('the first answer to a report of a SKU without a record', () => {
     },
   );
 
-  describe('whose second look finds nothing shows of no cache that there is none', () => {
+  describe('whose second check finds nothing is no evidence that there is no cache', () => {
     const NEWS = Array.from({ length: 40 }, (_, n) => `N${n}`);
     const judgedLooks = async () =>
       (await store.sql`select again_new_looks + again_new_found as n from catalog_internal.beliefs`)[0]?.[
@@ -221,7 +221,7 @@ describe('the first answer to a report of a SKU without a record', () => {
         draw,
       );
 
-    test('where they are new and have no price', async () => {
+    test('if they are new and have no price', async () => {
       await priced('B');
       await report(...NEWS);
       await answerAll({}, 1);
@@ -232,7 +232,7 @@ describe('the first answer to a report of a SKU without a record', () => {
       expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
     });
 
-    test('where they were gone and have the prices of before', async () => {
+    test('if they were gone and have the prices from before', async () => {
       await priced(...NEWS);
       await removed(...NEWS);
       await mark(store.sql, NEWS, 'refresh');
@@ -247,7 +247,7 @@ describe('the first answer to a report of a SKU without a record', () => {
       expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
     });
 
-    test('also where another answer comes before it', async () => {
+    test('even if another answer comes before it', async () => {
       await priced('B');
       await report(...NEWS);
       await answerAll({});
@@ -259,7 +259,7 @@ describe('the first answer to a report of a SKU without a record', () => {
       expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
     });
 
-    test('and leaves nothing behind where there is no second look', async () => {
+    test('and leaves nothing behind if there is no second check', async () => {
       await priced('B');
       await report(...NEWS);
       await store.sql`update catalog_internal.beliefs set again_share = 0.05`;
@@ -268,7 +268,7 @@ describe('the first answer to a report of a SKU without a record', () => {
     });
   });
 
-  test('is looked at once more, too, where it was reported while it was being asked, and has no price', async () => {
+  test('is checked again if the SKU was reported during its request, and has no price', async () => {
     const { sql } = store;
     await priced('B');
     await sql`update catalog_internal.beliefs set again_share = 0.05`;
@@ -283,15 +283,15 @@ describe('the first answer to a report of a SKU without a record', () => {
     expect(await next('A')).toMatchObject(AGAIN);
   });
 
-  test('is believed where only a manifest lists it', async () => {
+  test('is believed if only a manifest lists the SKU', async () => {
     await priced('A');
     expect(await next('A')).toMatchObject({ ...SWEEP, minutes: 1140 });
   });
 });
 
-test('a change has no second look, nor has what the mirror asks of its own accord', async () => {
+test("neither a change nor a refresh of the mirror's own accord has a second check", async () => {
   await priced('A', 'B');
-  // The prices of A are known to be of the snapshot that its report starts from.
+  // The prices of A are known to belong to the snapshot that its report starts from.
   await report();
   await stands();
   await pass(5);
@@ -303,7 +303,7 @@ test('a change has no second look, nor has what the mirror asks of its own accor
   expect(await next('B')).toMatchObject(SWEEP);
 });
 
-test('what second looks find decides how many there are, for all daemons', async () => {
+test('the results of second checks decide how many there are, for all daemons', async () => {
   const { sql } = store;
   const learned = async () => {
     await learnBeliefs(sql);
@@ -319,7 +319,7 @@ test('what second looks find decides how many there are, for all daemons', async
   expect(await learned()).toEqual({ share: 1, waiting: 0 });
 });
 
-test('where second looks find changes, an answer without the reported change is not acted on before its own', async () => {
+test('if second checks find changes, an answer without the reported change is not actionable before its own', async () => {
   const { sql } = store;
   await priced('A', 'B');
   await reported('A', OLD);

@@ -29,7 +29,7 @@ const SKU: HeldSecondLook & Standing = {
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
 const GONE = { comparable: false, standing: 'other' } as const;
 
-describe('what an answer is to the second look of its SKU', () => {
+describe('the role of an answer in the second check of its SKU', () => {
   test.each([
     ['nothing without a report or a second look to come', SKU, 'none'],
     ['a first look where a delta has reported the SKU', TOLD, 'report'],
@@ -64,7 +64,7 @@ describe('what an answer is to the second look of its SKU', () => {
     expect(secondLookOf(row, 'record', false)).toBe(look);
   });
 
-  test('is early before its time also where it finds a change, and nothing where it is no record', () => {
+  test('is early before its time even if it finds a change, and none if it is no record', () => {
     expect(secondLookOf({ ...SKU, againInSeconds: 60 }, 'record', true)).toBe('early');
     expect(secondLookOf(TOLD, 'not_found', false)).toBe('none');
   });
@@ -91,7 +91,7 @@ describe('what an answer is to the second look of its SKU', () => {
     expect(secondLookOf(row, 'record', false)).toBe(look);
   });
 
-  test('leaves the delta without blame for what it had reported', () => {
+  test('an answer that shows a late one does not blame the delta for what it had reported', () => {
     const found = (row: HeldSecondLook & Standing, moved = false) =>
       findingBeside(secondLookOf(row, 'record', moved), row, 'record', { moved, isUnpriced: false }, false);
     expect(found(FOUND)).toBe('left');
@@ -104,7 +104,7 @@ describe('what an answer is to the second look of its SKU', () => {
   });
 });
 
-test('the report of a SKU that has only just come is not judged before its second look, which is not judged either', () => {
+test('a report of a new SKU is not judged before its second check, which is not judged either', () => {
   const found = (
     row: HeldSecondLook & Standing,
     isAskedAgain: boolean,
@@ -123,7 +123,7 @@ test('the report of a SKU that has only just come is not judged before its secon
   expect(wasLate('second', reported, false)).toBeNull();
 });
 
-test('an answer before was late or not only where nothing else explains what a look has found', () => {
+test('an earlier answer is judged late or not only if nothing else explains what the check found', () => {
   expect(wasLate('late', { ...SKU, kept: 'overdue' }, false)).toBe(true);
   expect(wasLate('second', SKU, false)).toBe(false);
   expect(wasLate('second', SKU, true)).toBeNull();
@@ -133,44 +133,44 @@ test('an answer before was late or not only where nothing else explains what a l
     for (const moved of [false, true]) expect(wasLate(look, SKU, moved)).toBeNull();
 });
 
-test('the longest cache is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
+test('the longest cache time is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
 
-describe('a SKU is asked once more', () => {
+describe('a SKU is requested again', () => {
   const SAME = { moved: false, isUnpriced: false, state: 'priced' };
   const MOVED = { ...SAME, moved: true };
 
-  test('after the longest cache where an answer to a report has nothing new, if it is drawn', () => {
+  test('after the longest cache time if an answer to a report contains nothing new and is sampled', () => {
     expect(secondLookIn('report', SKU, SAME, true)).toBe(1020);
     expect(secondLookIn('report', SKU, SAME, false)).toBeNull();
     expect(secondLookIn('report', SKU, MOVED, true)).toBeNull();
   });
 
   test.each(['reported', 'waiting', 'overdue'] as const)(
-    'also where it has a change, and a refresh had found one before the report (%s): a cache has the price of before',
+    'if a change was reported after a refresh had found one (%s), because a cache may have the older price',
     (kept) => {
       expect(secondLookIn('report', { ...TOLD, kept }, MOVED, true)).toBe(1020);
       expect(secondLookIn('report', { ...TOLD, kept }, MOVED, false)).toBeNull();
     },
   );
 
-  test('and only once', () => {
+  test('only once', () => {
     for (const moved of [false, true])
       expect(secondLookIn('second', { ...SKU, againInSeconds: 0 }, { ...SAME, moved }, true)).toBeNull();
     expect(secondLookIn('none', SKU, SAME, true)).toBeNull();
   });
 
-  test('at the time that was planned, where an answer before it finds nothing', () => {
+  test('at the planned time if an answer before it finds nothing', () => {
     expect(secondLookIn('early', { ...SKU, againInSeconds: 300 }, SAME, false)).toBe(300);
   });
 
-  test('after another report that comes while it waits, whatever the answer: it may be the late one to the first', () => {
+  test('after another report during its wait, whatever the answer, which may be the late one to the first', () => {
     const waits = { ...TOLD, againInSeconds: 300 };
     for (const moved of [false, true])
       expect(secondLookIn('report', waits, { ...SAME, moved }, false)).toBe(1020);
     expect(secondLookIn('report', { ...TOLD, againInSeconds: -1 }, MOVED, false)).toBe(1020);
   });
 
-  test('after the first record since it was gone, as any other, and always where a first one has no price', () => {
+  test('after its first record since it was gone, if sampled, and always if a first record has no price', () => {
     const gone = { ...TOLD, ...GONE };
     for (const said of [SAME, MOVED].map((each) => ({ ...each, state: 'removed' }))) {
       expect(secondLookIn('report', gone, said, true)).toBe(1020);
@@ -181,7 +181,7 @@ describe('a SKU is asked once more', () => {
     expect(secondLookIn('report', TOLD, { ...SAME, isUnpriced: true }, false)).toBeNull();
   });
 
-  test('always, too, where it still has no price after a report that came while its first record was asked for', () => {
+  test('always if it still has no price after a report during the request of its first record', () => {
     const reported = { ...TOLD, kept: 'reported' } as const;
     expect(secondLookIn('report', reported, { ...SAME, isUnpriced: true }, false)).toBe(1020);
     expect(secondLookIn('report', reported, { ...MOVED, isUnpriced: true }, false)).toBeNull();
@@ -190,28 +190,28 @@ describe('a SKU is asked once more', () => {
 });
 
 const NONE: SecondLooks = { looks: 0, found: 0, share: 1 };
-/** After rounds of second looks, each so many with so many that found a change. */
+/** Returns the state after rounds of second checks, each with the number of checks and of changes found. */
 const after = (held: SecondLooks, ...rounds: readonly (readonly [looks: number, found: number])[]) =>
   rounds.reduce((known, [looks, found]) => learnSecondLooks(known, { looks, found }), held);
 const times = (n: number, looks: number, found: number) =>
   Array.from({ length: n }, () => [looks, found] as const);
 
-describe('how many get a second look', () => {
-  test('all while little is known, and one in twenty after sixty that found nothing', () => {
+describe('the share that gets a second check', () => {
+  test('is all while little is known, and one in twenty after sixty without a change', () => {
     expect(after(NONE, [59, 0]).share).toBe(1);
     expect(after(NONE, [60, 0]).share).toBe(0.05);
     expect(after(NONE, ...times(60, 1, 0)).share).toBe(0.05);
     expect(after(NONE, ...times(59, 1, 0)).share).toBe(1);
   });
 
-  test('nothing is learned of no looks', () => expect(after(NONE, [0, 0])).toEqual(NONE));
+  test('does not change after no checks', () => expect(after(NONE, [0, 0])).toEqual(NONE));
 
-  test('still one in twenty where hardly any finds a change, and all where more do', () => {
+  test('stays one in twenty if hardly any finds a change, and is all if more do', () => {
     expect(after(NONE, ...times(3, 60, 1)).share).toBe(0.05);
     expect(after(NONE, ...times(3, 60, 3)).share).toBe(1);
   });
 
-  test('all as soon as one of the sampled finds a change, and fewer again once enough have found none', () => {
+  test('is all as soon as a sampled one finds a change, and falls again once enough have found none', () => {
     const sampled = after(NONE, [600, 0]);
     const doubted = after(sampled, [1, 1]);
     expect(doubted.share).toBe(1);
@@ -221,14 +221,14 @@ describe('how many get a second look', () => {
     expect(after(sampled, ...times(30, 1, 0)).share).toBe(0.05);
   });
 
-  test('a cache that ends is forgotten within some hundred looks', () => {
+  test('falls within some hundred checks after a cache ends', () => {
     const cache = after(NONE, ...times(30, 10, 6));
     expect(cache.share).toBe(1);
     expect(after(cache, ...times(20, 10, 0)).share).toBe(0.05);
   });
 });
 
-test('second looks are counted by themselves, and those that come too early not at all', () => {
+test('second checks are counted separately, and those that come too early not at all', () => {
   const refresh = {
     cohort: 'snapshot',
     pRight: 0.9,
@@ -271,7 +271,7 @@ test('second looks are counted by themselves, and those that come too early not 
 });
 
 describe('prices lag behind the reports', () => {
-  test('where more than one in twenty such answers is wrong, three at least, and until half as many are', () => {
+  test('if more than one in twenty answers is wrong, and at least three, until half as many are', () => {
     expect(pricesLag({ looks: 20, found: 2.9 }, false)).toBe(false);
     expect(pricesLag({ looks: 20, found: 3 }, false)).toBe(true);
     expect(pricesLag({ looks: 55, found: 3.5 }, false)).toBe(false);
@@ -280,7 +280,7 @@ describe('prices lag behind the reports', () => {
     expect(pricesLag({ looks: 60, found: 1.7 }, true)).toBe(false);
   });
 
-  test('as likely as second looks say, and as one in a hundred before there are any', () => {
+  test('with the probability that second checks show, and one in a hundred before there are any', () => {
     expect(lateMovesOf(NONE)).toBeCloseTo(0.01, 5);
     expect(lateMovesOf({ looks: 40, found: 20 })).toBeCloseTo(0.337, 3);
   });

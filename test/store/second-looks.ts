@@ -8,11 +8,11 @@ import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './sup
 export const OLD = { 40: 4000, 41: 4100 };
 export const NEW = { 40: 4000, 41: 4200 };
 
-/** What tests of second looks do with a store. */
+/** Returns what tests of second checks do with a store. */
 export function lookingTwice(store: TestStore) {
   let snapshot = 0;
 
-  /** Answers whatever is due, and writes what that teaches. */
+  /** Answers whatever is due, and stores what that teaches. */
   async function answer(results: readonly SkuResult[], draw = 0): Promise<Applied> {
     const { sql } = store;
     const calibration = new CalibrationCounts({ monotonic: () => 0 }, 0);
@@ -28,10 +28,10 @@ export function lookingTwice(store: TestStore) {
     await applyDelta(store.sql, { since, toSnapshot: String(snapshot), changed, nowLive: [], removed: gone });
   }
 
-  /** A delta reports SKUs as changed. */
+  /** Reports SKUs as changed by a delta. */
   const report = async (...changed: readonly string[]): Promise<void> => await tell(changed, []);
 
-  /** A delta reports SKUs as removed. */
+  /** Reports SKUs as removed by a delta. */
   const removed = async (...gone: readonly string[]): Promise<void> => await tell([], gone);
 
   async function reported(sku: string, prices: Readonly<Record<string, number>>, draw = 0): Promise<void> {
@@ -39,7 +39,7 @@ export function lookingTwice(store: TestStore) {
     await answer([found(sku, prices)], draw);
   }
 
-  /** A delta says that there is nothing newer than what the last one led to. */
+  /** Applies a delta without anything newer than the last one. */
   async function stands(): Promise<void> {
     const at = String(snapshot);
     await applyDelta(store.sql, { since: at, toSnapshot: at, changed: [], nowLive: [], removed: [] });
@@ -59,7 +59,7 @@ export function lookingTwice(store: TestStore) {
     await sql`update catalog.price_history set observed_at = observed_at - ${by}`;
   }
 
-  /** SKUs whose prices are known, a day after the manifest. */
+  /** Makes SKUs whose prices are known, an hour after the manifest. */
   async function priced(...skus: readonly string[]): Promise<void> {
     const { sql } = store;
     snapshot = 0;
@@ -71,7 +71,7 @@ export function lookingTwice(store: TestStore) {
     await pass(60);
   }
 
-  /** When it is asked next, in minutes, what for, and whether its price may be acted on. */
+  /** Returns when a SKU is requested next, in minutes, why, and whether its price may be acted on. */
   async function next(sku: string) {
     const [row] = await store.sql<
       [{ reason: string; lane: number; minutes: number; actionable: boolean; stale: boolean; again: boolean }]

@@ -6,7 +6,7 @@ import { runs } from '../support/soak.ts';
 
 /*
  * Sellers join the views with a few rows of their own. Postgres orders at most eight relations freely
- * (join_collapse_limit); what is beyond it plans a view by itself, and reads the mirror from end to end for two rows.
+ * (join_collapse_limit); beyond that it plans a view separately, and reads the whole mirror for two rows.
  */
 
 const SKUS = 30_000;
@@ -45,7 +45,7 @@ beforeAll(async () => {
     analyze`);
 });
 
-/** Names of the large relations that a statement reads from end to end. */
+/** Returns the names of the large relations that a statement reads completely. */
 async function readWhole(statement: string, ordered = 8): Promise<string[]> {
   interface Node {
     readonly 'Node Type': string;
@@ -71,7 +71,7 @@ const filter = fc.constantFrom(
   "c.brand = 'Brand'",
 );
 
-/** Ways to ask for the prices of one's own offers, with one more table beside them or none. */
+/** Ways to ask for the prices of the seller's own offers, with or without another table beside them. */
 const ofPrices = fc.oneof(
   fc
     .record({ join, filter, beside: fc.constantFrom('', 'join public.listings l on l.sku = o.sku') })
@@ -120,7 +120,7 @@ describe('a few rows of the seller', () => {
   test.each([
     ['their prices', ofPrices],
     ['how far to trust them', ofTrust],
-  ])('are what a statement begins with: %s', async (_, statements) => {
+  ])('are where a statement begins: %s', async (_, statements) => {
     await fc.assert(
       fc.asyncProperty(statements, async (statement) => {
         expect(await readWhole(statement)).toEqual([]);
@@ -129,7 +129,7 @@ describe('a few rows of the seller', () => {
     );
   });
 
-  test('are so in a statement of more relations where Postgres may order them', async () => {
+  test('are where a statement of more relations begins if Postgres may order them', async () => {
     const statement = `
       select * from public.offers o join public.listings l using (sku) join public.offers p using (sku)
       join catalog.current_prices c using (sku) join catalog.sku_trust t using (sku)`;

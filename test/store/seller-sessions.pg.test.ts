@@ -24,7 +24,7 @@ interface Explained {
   readonly price: number;
 }
 
-/** Numbers and texts, and no times that go on. */
+/** Returns numbers and texts, but no times that pass. */
 async function said(sql: Sql): Promise<unknown> {
   const [row] = await sql<[Explained]>`
     select e -> 'trust' ->> 'confidence' as confidence, e -> 'belief' as belief, e #> '{prices,0,price}' as price
@@ -34,20 +34,25 @@ async function said(sql: Sql): Promise<unknown> {
   return { ...row, hinted: [...hinted] };
 }
 
-test.each(settings)('a seller whose session has %s = %s is answered as any other', async (name, value) => {
-  await knownSkus(store.sql, ['A'], { priceSource: 'live' });
-  await mark(store.sql, ['A'], 'new', true);
-  await answerAsked(store.sql, found('A', { 9: 10_000 }));
-  const expected = await said(store.sql);
-  const seller = connect(store.url, { max: 1 });
-  try {
-    // Not as a parameter of the connection, which has its own.
-    await seller.unsafe(`set ${name} = '${value}'`);
-    expect(await said(seller)).toEqual(expected);
-    const began = Date.now();
-    expect(await outcome(seller`call catalog.refresh_now(array['A'], timeout => '2 s')`)).toMatch(/^CM003 /);
-    expect(Date.now() - began).toBeLessThan(10_000);
-  } finally {
-    await seller.end({ timeout: 1 });
-  }
-});
+test.each(settings)(
+  'a seller whose session has %s = %s gets the same answers as any other',
+  async (name, value) => {
+    await knownSkus(store.sql, ['A'], { priceSource: 'live' });
+    await mark(store.sql, ['A'], 'new', true);
+    await answerAsked(store.sql, found('A', { 9: 10_000 }));
+    const expected = await said(store.sql);
+    const seller = connect(store.url, { max: 1 });
+    try {
+      // Not as a parameter of the connection, because `connect` sets its own.
+      await seller.unsafe(`set ${name} = '${value}'`);
+      expect(await said(seller)).toEqual(expected);
+      const began = Date.now();
+      expect(await outcome(seller`call catalog.refresh_now(array['A'], timeout => '2 s')`)).toMatch(
+        /^CM003 /,
+      );
+      expect(Date.now() - began).toBeLessThan(10_000);
+    } finally {
+      await seller.end({ timeout: 1 });
+    }
+  },
+);

@@ -4,19 +4,19 @@ import { knownSkus, settleKnown, useStore } from './support.ts';
 
 const store = useStore();
 
-/** A seller's session, which plans as the server does by itself. */
+/** Opens a seller's session, which plans as the server does by default. */
 function seller() {
   const sql = postgres(store.url, { max: 1, onnotice: () => {} });
   onTestFinished(() => sql.end({ timeout: 1 }));
   return sql;
 }
 
-/** Nothing has analyzed tables that hardly change, as those of one row that are written once. */
+/** Simulates that nothing has analyzed tables that hardly change, such as those with a single row. */
 const neverAnalyzed = () => store.sql`
   update pg_class set reltuples = -1, relpages = 0
   where relkind = 'r' and relnamespace = 'catalog_internal'::regnamespace and relname <> 'due'`;
 
-test('catalog.refresh reads the SKUs that it is given, and not the whole ledger', async () => {
+test('catalog.refresh reads only the given SKUs, not the whole ledger', async () => {
   const { sql } = store;
   const skus = Array.from({ length: 30_000 }, (_, n) => `S${String(n).padStart(5, '0')}`);
   await knownSkus(sql, skus);
@@ -33,7 +33,7 @@ test('catalog.refresh reads the SKUs that it is given, and not the whole ledger'
   expect(read).toBeLessThan(1000);
 });
 
-test('catalog.sync_status is one row for the planner, too, and no query that is worth compiling', async () => {
+test('catalog.sync_status is planned as one row, and too cheap for JIT compilation', async () => {
   await neverAnalyzed();
   const sql = seller();
   const [row] = await sql<[{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }]>`

@@ -6,7 +6,7 @@ import { quarantine } from '../../src/store/quarantine.ts';
 import { createDatabase } from '../support/db.ts';
 import { claimAll, knownSkus, mark } from './support.ts';
 
-/** Sequences that number no rows: counts, and none of them harms where it begins anew. */
+/** Sequences that do not number rows: they count, and may start anew without harm. */
 const NO_ROWS = /others_sent_\d+$|refreshes_(paid|asked|refused)$/;
 const CHUNK = 5_000_000;
 const DAY = 86_400_000;
@@ -21,7 +21,7 @@ async function newStore(): Promise<Sql> {
   return sql;
 }
 
-/** Rows by every sequence: changes, claims, the first chunk dropped, sends, samples, and what BullMQ numbers. */
+/** Makes rows with every sequence: changes, claims, the first chunk dropped, sends, samples and others. */
 async function used(sql: Sql): Promise<void> {
   await sql`select setval('catalog_internal.change_positions', ${CHUNK}, false)`;
   await prepareHistory(sql);
@@ -52,7 +52,7 @@ async function lastValues(sql: Sql): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, value }) => [name, Number(value)]));
 }
 
-test('sequences that a copy of the rows has left behind go on after the rows, each of them', async () => {
+test('every sequence that a copy of the rows left behind continues after the rows', async () => {
   const sql = await newStore();
   await used(sql);
   await repairSequencesAtStart(sql);
@@ -67,7 +67,7 @@ test('sequences that a copy of the rows has left behind go on after the rows, ea
   expect(after).toEqual({ ...before, ...Object.fromEntries(rowless.map((name) => [name, 0])) });
 });
 
-test('a sequence that is ahead of its rows stays, and so does one without any', async () => {
+test('a sequence that is ahead of its rows stays, and so does one without rows', async () => {
   const sql = await newStore();
   const before = await lastValues(sql);
   await repairSequencesAtStart(sql);
@@ -78,7 +78,7 @@ test('a sequence that is ahead of its rows stays, and so does one without any', 
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 1000 });
 });
 
-test('claims go on after those that answers were given to, where the daemons before had stopped properly', async () => {
+test('claims continue after the answered ones, even if the daemons before had stopped properly', async () => {
   const sql = await newStore();
   await used(sql);
   await sql`update catalog_internal.due set claim = null, held_until = null, asked_claim = 900 where sku = 'A'`;
@@ -90,12 +90,12 @@ test('claims go on after those that answers were given to, where the daemons bef
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 900 });
 });
 
-/** As on a server that logical replication has filled: none has drawn a number. */
+/** Leaves sequences as on a server that logical replication has filled: none has been advanced. */
 const leaveBehind = (sql: Sql) => sql`
   select setval((schemaname || '.' || sequencename)::regclass, start_value, false) from pg_sequences
   where schemaname in ('catalog', 'catalog_internal')`;
 
-test('a writer who was never stopped sets them right in the database that it finds, and no reader loses its place', async () => {
+test('a writer that was never stopped repairs sequences in another database, and no reader loses its place', async () => {
   const sql = await newStore();
   await used(sql);
   const [read] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
@@ -111,7 +111,7 @@ test('a writer who was never stopped sets them right in the database that it fin
   expect(await sql`select sku from catalog.changes(${read.position})`).toEqual([{ sku: 'C' }]);
 });
 
-test('maintenance sets them right, whatever has left them behind; where none is behind it waits for nobody', async () => {
+test('maintenance repairs sequences, however they fell behind, and waits for nobody if none did', async () => {
   const sql = await newStore();
   await used(sql);
   await repairSequencesAtStart(sql);

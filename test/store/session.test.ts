@@ -13,11 +13,11 @@ test.each([
   ['postgres://h/db?connect_timeout=9&statement%5Ftimeout=5', 'postgres://h/db?connect_timeout=9'],
   ['postgres://h/db?Application%5Fname=a', 'postgres://h/db'],
   ['postgres://u:p%3Fw@h/db?datestyle=German', 'postgres://u:p%3Fw@h/db'],
-])('of %s the drivers get %s', (given, url) => {
+])('from %s the drivers get %s', (given, url) => {
   expect(sessionConnection(given).url).toBe(url);
 });
 
-test('options of the URL come first, so that of what is set twice the pin counts', () => {
+test('options of the URL come first, so that pinned settings take precedence over them', () => {
   const { url, options } = sessionConnection(
     'postgres://h/db?options=-c%20search_path%3Dpublic%20-c%20geqo%3Doff&x=1',
   );
@@ -26,19 +26,19 @@ test('options of the URL come first, so that of what is set twice the pin counts
   expect(options.split('-c ')).toHaveLength(pins + 3);
 });
 
-test('a space in a value is part of it', () => {
+test('a space in a value is escaped as part of it', () => {
   expect(sessionConnection('postgres://h/db').options).toContain(
     'default_transaction_isolation=read\\ committed ',
   );
 });
 
-test('whatever the name of a database, both drivers read the same from its URL, and it is that name', () => {
+test('both drivers read the same database name from a URL, whatever the name', () => {
   const asWritten = fc.constantFrom(encodeURIComponent, encodeURI, (name: string) =>
     name.replaceAll('%', '%25'),
   );
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), asWritten, (name, written) => {
-      // Dots between slashes are steps in a path, which pg follows.
+      // Dots between slashes are relative path steps, which pg resolves.
       fc.pre(!/[?#]/.test(name) && name.isWellFormed() && !/[\s\\]|(?:^|\/)\.+(?:\/|$)/.test(name));
       const {
         url,
@@ -63,7 +63,7 @@ test.each([
   'postgresql://u:p%2F@db.example:1/my%20db?connect_timeout=9&port=5433&host=%2Frun%2Fpg%20sockets',
   'postgres://u:p%2F@%2Frun%2Fpg%20sockets:5433/my%20db?connect_timeout=9',
   'postgres://u:p%2F@:5433/my%20db?connect_timeout=9&sslmode=require&host=/run/pg%20sockets',
-])('both drivers take %s to the same Unix socket', (written) => {
+])('both drivers connect to the same Unix socket for %s', (written) => {
   const { url, options: _, ...connection } = sessionConnection(written);
   expect(connection.ssl).toBe(false);
   const { path, user, pass, database, connection: parameters } = postgres(url, connection).options as never;
@@ -83,7 +83,7 @@ test.each([
   });
 });
 
-test('Google’s proxy has colons in the name of its directory', () => {
+test('a socket directory may contain colons, as with Google’s proxy', () => {
   const written = 'postgres://u:p@/db?host=/cloudsql/project:region:instance';
   const { url, options: _, ...connection } = sessionConnection(written);
   const { path } = postgres(url, connection).options as never;
@@ -94,7 +94,7 @@ test('Google’s proxy has colons in the name of its directory', () => {
   });
 });
 
-test('a URL without a database leaves it to the drivers', () => {
+test('a URL without a database leaves the choice to the drivers', () => {
   expect(sessionConnection('postgres://h')).not.toHaveProperty('database');
   expect(sessionConnection('postgres://h/?x=%41')).not.toHaveProperty('database');
 });
@@ -103,7 +103,7 @@ test.each([
   ['postgres://h/db', 'catalog-mirror'],
   ['postgres://h/db?application_name=', 'catalog-mirror'],
   ['postgres://h/db?x=1&Application%5FName=our%20shop', 'catalog-mirror (our shop)'],
-])('sessions of %s are called %s', (url, name) => {
+])('sessions of %s are named %s', (url, name) => {
   expect(applicationName('catalog-mirror', url)).toBe(name);
 });
 
@@ -118,8 +118,8 @@ test.each([
   ['postgres:///d?host=db.example', 'db.example', 5432],
   ['postgres://u:p@/d?host=db.example&port=5433', 'db.example', 5433],
   ['postgres://u:p@db.example:1/d?port=5433', 'db.example', 5433],
-])('both drivers take %s to the same host', (written, host, port) => {
-  // To an IPv6 address neither goes by it.
+])('both drivers connect to the same host for %s', (written, host, port) => {
+  // For an IPv6 address, neither driver uses PGPORT.
   if (host.includes(':')) vi.stubEnv('PGPORT', '1');
   onTestFinished(() => void vi.unstubAllEnvs());
   const { url, options: _, ...connection } = sessionConnection(written);

@@ -6,7 +6,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** Each with a value that no other has, and none that is the default. */
+/** Each value is used only once, and none is the default. */
 const ODD = settingsWith({
   LIVE_INTERVAL: '11m',
   SWEEP_INTERVAL: '13h',
@@ -22,7 +22,7 @@ const ODD = settingsWith({
   ACTIONABLE_CONFIDENCE: '0.83',
 });
 
-test('SQL goes by the settings as they are configured, in its own units', async () => {
+test('SQL uses the configured settings, in its own units', async () => {
   await storeSettings(store.sql, ODD, paceLimits(ODD));
   const [{ stored }] = await store.sql<[{ stored: Record<string, number> }]>`
     select to_jsonb(s) as stored from catalog_internal.settings s`;
@@ -65,7 +65,7 @@ test.each([
   },
 );
 
-test('the delta is late after two of its intervals, and half an hour at least', async () => {
+test('the delta is late after two of its intervals, and after half an hour at least', async () => {
   for (const [interval, seconds] of [
     ['5m', 1800],
     ['15m', 1800],

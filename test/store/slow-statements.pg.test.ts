@@ -8,7 +8,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** What a seller has made, until the end of the test. */
+/** Makes something of a seller's until the end of the test. */
 async function sellers(make: string, drop: string): Promise<void> {
   await store.sql.unsafe(make);
   onTestFinished(async () => void (await store.sql.unsafe(drop)));
@@ -37,7 +37,7 @@ const found = () =>
     return statements[0];
   });
 
-test("a statement of the mirror that is long in a seller's trigger is named, with the trigger", async () => {
+test("a statement of the mirror that is slow in a seller's trigger is named, with the trigger", async () => {
   await sellers(
     `${SLOW}; create trigger sellers_slow before insert on catalog.skus for each row execute function public.slow()`,
     DROP_SLOW,
@@ -51,7 +51,7 @@ test("a statement of the mirror that is long in a seller's trigger is named, wit
   expect(await readSlowStatements(store.sql)).toEqual([]);
 });
 
-test('is named where the login acts as another role', async () => {
+test('a slow statement is named even if the login acts as another role', async () => {
   await using acting = await actingLogins(store.sql, store.url);
   await sellers(
     `${SLOW}; create trigger sellers_slow before insert on catalog.skus for each row execute function public.slow()`,
@@ -64,7 +64,7 @@ test('is named where the login acts as another role', async () => {
   await eventually(async () => expect(await readSlowStatements(sql, 0.1)).toHaveLength(1));
 });
 
-test('one that reads a table of a seller for a foreign key is named, with the table and the key', async () => {
+test("a statement that reads a seller's table for a foreign key is named, with the table and the key", async () => {
   await sellers(
     `create table public.orders (sku text references catalog.skus);
      create function public.slow_row() returns boolean language plpgsql as $$ begin perform pg_catalog.pg_sleep(60); return true; end $$;
@@ -89,7 +89,7 @@ test('one that reads a table of a seller for a foreign key is named, with the ta
   });
 });
 
-test('one that is long by itself, or reads only, is not', async () => {
+test('a statement that is slow by itself, or only reads, is not named', async () => {
   await sellers('create table public.orders (sku text references catalog.skus)', 'drop table public.orders');
   running(`select pg_sleep(60), count(*) from public.orders`);
   running(`with gone as (delete from catalog.products where false) select pg_sleep(59)`);
@@ -112,7 +112,7 @@ test.each([
   ['an index that begins with something else', 'create index on public.listing (note, sku, size)', false],
   ['an index of some rows', `create index on public.listing (sku) where note = 'x'`, false],
   ['an index of those that refer to one', 'create index on public.listing (sku) where sku is not null', true],
-])('foreign keys of others are found, and whether they have an index: %s', async (_, make, indexed) => {
+])('foreign keys of others are found, with whether they are indexed: %s', async (_, make, indexed) => {
   await sellers(
     `create table public.listing (note text, size text, sku text, foreign key (size, sku) references catalog.prices (size, sku)); ${make}`,
     'drop table public.listing',
@@ -128,7 +128,7 @@ test.each([
   ]);
 });
 
-test('triggers of others are found, once for all partitions; those that are off, of the mirror or on what sellers write are not', async () => {
+test("others' triggers on the mirror's tables are found once per table, if they are enabled", async () => {
   await sellers(
     `${SLOW};
      create trigger mine after insert on catalog.price_history for each row execute function public.slow();

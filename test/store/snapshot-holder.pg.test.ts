@@ -5,7 +5,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-test('who holds a snapshot for long is named', async () => {
+test('the session that holds a snapshot for long is named', async () => {
   const { sql } = store;
   expect(await readSnapshotHolder(sql, 0, 0)).toBeNull();
   const role = `reporter_${process.pid}`;
@@ -32,7 +32,7 @@ test('who holds a snapshot for long is named', async () => {
   expect(await readSnapshotHolder(sql, 0, 0)).toBeNull();
 });
 
-test('a role that is not shown the sessions of others names who holds one, too, after so many transactions', async () => {
+test('a role that cannot see other sessions names the holder too, after so many transactions', async () => {
   const { sql } = store;
   const role = `plain_${process.pid}`;
   const url = Object.assign(new URL(store.url), { username: role, password: 'x' });
@@ -51,7 +51,7 @@ test('a role that is not shown the sessions of others names who holds one, too, 
         role: user,
         seconds: null,
       });
-      // A snapshot is as old as the oldest transaction of the whole server, which may be another file's.
+      // A snapshot is as old as the oldest transaction of the whole server, which may belong to another test file.
       expect(await readSnapshotHolder(plain, 0, 1e9)).toBeNull();
     });
     expect(await readSnapshotHolder(plain, 0, 0)).toBeNull();
@@ -61,7 +61,7 @@ test('a role that is not shown the sessions of others names who holds one, too, 
   }
 });
 
-test('a prepared transaction and a slot have names', () => {
+test('prepared transactions and replication slots are described by their names', () => {
   const holder = { pid: null, role: 'shop', name: 'import', transactions: 30_000, deadVersions: 0 };
   expect(snapshotHolderText({ ...holder, kind: 'prepared', seconds: 7200 })).toBe(
     'the prepared transaction import (role shop) has held a snapshot for 2.0h',

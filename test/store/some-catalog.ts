@@ -1,9 +1,9 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * A catalog of every kind of SKU, drawn by `seed`: ages up to forty days, ten seconds off any bound so that the
- * moment of counting does not matter; a third due, some of them for metadata alone, deferred, erring, claimed or
- * waiting.
+ * Makes a catalog with every kind of SKU, drawn by `seed`. Ages go up to forty days, ten seconds off any bound, so
+ * that the moment of counting does not matter. A third is due, some of it only for metadata, deferred, failing,
+ * claimed or waiting.
  */
 export async function someCatalog(sql: Sql, skus: number, seed: number): Promise<void> {
   await sql.begin(async (tx) => {

@@ -18,7 +18,7 @@ import {
   useStore,
 } from './support.ts';
 
-/* What a spare slot brings of a SKU that was not due is not to be forgotten until its own time. */
+/* What a spare slot reveals about a SKU that was not due must not be forgotten until its own time. */
 
 const store = useStore();
 
@@ -32,7 +32,7 @@ async function pricedAnHourAgo(): Promise<void> {
   await passHours(store.sql, 1);
 }
 
-/** Claims A for a spare slot, a day before its time at most. */
+/** Claims A for a spare slot, at most a day before its time. */
 async function claimEarly(): Promise<Claim> {
   const spare = { lane: 'sweep', live: false, count: 5, earlySeconds: 24 * 3600 } as const;
   const claim = await claimDue(store.sql, { quotas: [spare] }, LEASE_MS);
@@ -50,7 +50,7 @@ async function trustOfA() {
   return row;
 }
 
-describe('an answer that is not the price of before, and that nobody can read', () => {
+describe('an unreadable answer, which is not the price of before,', () => {
   test.each(['unreadable', 'contradictory'] as const)('makes its SKU due: %s', async (because) => {
     await pricedAnHourAgo();
     expect(await trustOfA()).toMatchObject({ doubt: null, actionable: true });
@@ -59,14 +59,17 @@ describe('an answer that is not the price of before, and that nobody can read', 
     expect(await rowOfA()).toMatchObject({ lane: 4, failures: 1 });
   });
 
-  test.each(['live', 'again', 'metadata'])('also where it was due already, as %s', async (reason) => {
-    await pricedAnHourAgo();
-    await store.sql`update catalog_internal.due set reason = ${reason}, lane = catalog_internal.lane_of(${reason}), due_at = now()`;
-    await applyAnswer(store.sql, await claimAll(store.sql), [error('unreadable')], REFRESH);
-    expect(await trustOfA()).toEqual({ doubt: 'owed', actionable: false, owed_reason: 'missed' });
-  });
+  test.each(['live', 'again', 'metadata'])(
+    'makes its SKU due even if it was due already, as %s',
+    async (reason) => {
+      await pricedAnHourAgo();
+      await store.sql`update catalog_internal.due set reason = ${reason}, lane = catalog_internal.lane_of(${reason}), due_at = now()`;
+      await applyAnswer(store.sql, await claimAll(store.sql), [error('unreadable')], REFRESH);
+      expect(await trustOfA()).toEqual({ doubt: 'owed', actionable: false, owed_reason: 'missed' });
+    },
+  );
 
-  test('leaves one that is out of scope alone until it is in scope again', async () => {
+  test('leaves a SKU out of scope alone until it is in scope again', async () => {
     await pricedAnHourAgo();
     const claim = await claimEarly();
     await store.sql`update catalog_internal.due set outside_due_at = due_at, due_at = 'infinity' where sku = 'A'`;
@@ -78,7 +81,7 @@ describe('an answer that is not the price of before, and that nobody can read', 
   });
 });
 
-test('a deferral has its SKU asked again after the wait, and not when its sweep comes', async () => {
+test('a deferral in a spare slot is followed by a request after its wait, not by the sweep', async () => {
   await pricedAnHourAgo();
   await inSpareSlot(deferred);
   const row = await rowOfA();
@@ -88,7 +91,7 @@ test('a deferral has its SKU asked again after the wait, and not when its sweep 
 });
 
 test.each(['reported', 'omitted'] as const)(
-  'an error that says nothing leaves spare slots their SKU: %s',
+  'an error without information leaves the SKU to spare slots: %s',
   async (because) => {
     await pricedAnHourAgo();
     await inSpareSlot(error(because));
@@ -100,14 +103,14 @@ test.each(['reported', 'omitted'] as const)(
   },
 );
 
-test('and one that is due is set back', async () => {
+test('an error of a SKU that is due sets it back', async () => {
   await pricedAnHourAgo();
   await passHours(store.sql, 24);
   await applyAnswer(store.sql, await claimAll(store.sql), [error('reported')], REFRESH);
   expect(await rowOfA()).toMatchObject({ lane: 4, failures: 1 });
 });
 
-test('what it has brought as deferred is still due for whoever waits until nothing is, but not out of scope', async () => {
+test('a deferral in a spare slot counts as still due, unless it is out of scope', async () => {
   const { sql } = store;
   const due = async () => (await stillDue(sql, new Date(0))).due;
   await pricedAnHourAgo();

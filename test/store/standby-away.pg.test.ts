@@ -9,7 +9,7 @@ import { FAST_SETTINGS } from '../postgres/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { roomForFiles } from '../support/room.ts';
 
-test('a COMMIT that waits for a synchronous standby is named, is waited for, and ends when that is let go', async () => {
+test('a COMMIT that waits for a synchronous standby is named and waited for, and ends when released', async () => {
   const folder = await mkdtemp(join(roomForFiles(), 'catalog-mirror-standby-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await chmod(folder, 0o711);

@@ -9,7 +9,7 @@ import { runProgram } from '../support/process.ts';
 import { roomForFiles } from '../support/room.ts';
 import { answerAsked, found, knownSkus } from './support.ts';
 
-test('on a standby, status and verify say that nobody sees there whether a daemon is at work, and what only reads works', async () => {
+test('on a standby, status and verify refuse to judge the daemon, and commands that only read work', async () => {
   const folder = await mkdtemp(join(roomForFiles(), 'catalog-mirror-standby-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await chmod(folder, 0o711);

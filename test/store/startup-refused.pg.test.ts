@@ -17,7 +17,7 @@ const PATIENCE_MS = 20_000;
 
 const ending = (sql: Sql) => Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
 
-/** What becomes of the wait for a database at this URL: 'answers', or the kind of the error that it ends with. */
+/** Returns what becomes of the wait for a database at this URL: 'answers', or the kind of the error that ends it. */
 async function waited(url: string, patienceMs = PATIENCE_MS): Promise<unknown> {
   const sql = connect(url, { max: 1 });
   try {
@@ -30,14 +30,14 @@ async function waited(url: string, patienceMs = PATIENCE_MS): Promise<unknown> {
   }
 }
 
-/** The same through something that refuses sessions with settings. */
+/** Does the same through a proxy that rejects sessions with settings. */
 async function waitedThrough(code: string, times: number, patienceMs?: number): Promise<unknown> {
   await using refusing = await refusingSettings(database.url, { S: 'ERROR', C: code, M: 'no' }, times);
   return await waited(through(database.url, refusing), patienceMs);
 }
 
 test.each(['08P01', '0A000', '22023', '58000', 'XX000'])(
-  'settings that are refused with %s each time, and nothing else is: that is told before the patience is over',
+  'settings rejected with %s each time, but nothing else, are reported before the patience is over',
   async (code) => {
     expect(await waitedThrough(code, Infinity)).toBe('pooler-startup');
   },
@@ -47,25 +47,28 @@ test.each(['58000', 'XX000'])('%s that passes, as of a server that wakes up, is 
   expect(await waitedThrough(code, 2)).toBe('answers');
 });
 
-test.each(['57P03', '53300'])('%s is no word on settings, however often it comes', async (code) => {
-  expect(await waitedThrough(code, Infinity, 2000)).toBe('database-away');
-});
+test.each(['57P03', '53300'])(
+  '%s does not count as a rejection of settings, however often it comes',
+  async (code) => {
+    expect(await waitedThrough(code, Infinity, 2000)).toBe('database-away');
+  },
+);
 
 test.each(['?channel_binding=require', '?schema=public', '?options=-c%20no_such_setting%3D1'])(
-  'a parameter of the URL that Postgres has no setting for, %s, is told at once',
+  'a URL parameter that is no setting of Postgres, %s, is reported at once',
   async (query) => {
     expect(await waited(`${database.url}${query}`)).toBe('unknown-setting');
   },
 );
 
 test.each(['?work_mem=lots', '?options=bogus', '?replication=maybe'])(
-  'a parameter whose value Postgres refuses, %s, is no word on a pooler',
+  'a URL parameter whose value Postgres rejects, %s, is not blamed on a pooler',
   async (query) => {
     expect(await waited(`${database.url}${query}`)).toBe('refused-setting');
   },
 );
 
-test('a parameter that the role may not set is no lack of a right to connect', async () => {
+test('a parameter that the role may not set is not reported as a missing right to connect', async () => {
   const role = `limited_${randomBytes(4).toString('hex')}`;
   await using admin = ending(connect(database.url, { max: 1 }));
   await admin.unsafe(`create role ${role} login password '${role}'`);
@@ -80,7 +83,7 @@ test('a parameter that the role may not set is no lack of a right to connect', a
 });
 
 test.each(['any', 'read-write', 'primary', 'prefer-standby'])(
-  'target_session_attrs=%s chooses among hosts, of which there is one: a database that takes no writes is reached',
+  'target_session_attrs=%s has no effect with one host: a read-only database is reached',
   async (value) => {
     const name = new URL(database.url).pathname.slice(1);
     await using admin = ending(connect(database.url, { max: 1 }));
@@ -95,7 +98,7 @@ test.each(['any', 'read-write', 'primary', 'prefer-standby'])(
   },
 );
 
-test('a server that has no TLS, where the URL asks for it, is told from one that is away', async () => {
+test('a server without TLS is distinguished from one that is away if the URL asks for TLS', async () => {
   await using without = await tlsProxyTo(database.url, { protocol: 'postgres', refuses: true });
   const sql = connect(`${through(database.url, without)}?sslmode=require`, { max: 1 });
   try {
@@ -109,7 +112,7 @@ test('a server that has no TLS, where the URL asks for it, is told from one that
   }
 });
 
-test('what a database has set that ends each session as it begins is not told as a server that is away', async () => {
+test('a database setting that ends each session at its start is not reported as a server that is away', async () => {
   const name = new URL(database.url).pathname.slice(1);
   await using admin = ending(connect(database.url, { max: 1 }));
   await admin.unsafe(`alter database ${name} set local_preload_libraries = 'no_such_library'`);

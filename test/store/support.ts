@@ -18,7 +18,7 @@ import { CREATE_REFILL } from '../support/seed.ts';
 export const HOUR = 3_600_000;
 export const LEASE_MS = 2 * HOUR;
 
-/** Next refreshes far enough away that nothing comes due by itself while a test runs. */
+/** Next refreshes so far away that nothing comes due by itself while a test runs. */
 export const REFRESH: NextRefresh = {
   liveMs: 10 * HOUR,
   snapshotMs: 20 * HOUR,
@@ -37,7 +37,7 @@ export interface TestStore {
   readonly url: string;
 }
 
-/** A database whose clock can be set (`setClockAhead`), migrated. */
+/** Creates a migrated database whose clock can be set (`setClockAhead`). */
 async function createMovable(): Promise<TestDatabase> {
   const database = await createDatabase('empty');
   await makeClockMovable(database.url);
@@ -46,8 +46,8 @@ async function createMovable(): Promise<TestDatabase> {
 }
 
 /**
- * A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level.
- * With `movableClock` its clock can be set, and is right at the start of each test.
+ * Creates a migrated database for the test file, which is empty at the start of each of its tests. Must be called
+ * at a file's top level. With `movableClock`, its clock can be set, and is right at the start of each test.
  */
 export function useStore({ movableClock = false } = {}): TestStore {
   let database: TestDatabase;
@@ -55,7 +55,7 @@ export function useStore({ movableClock = false } = {}): TestStore {
   beforeAll(async () => {
     database = await (movableClock ? createMovable() : createDatabase('migrated'));
     sql = connect(database.url, { max: 8 });
-    // As one that has written already: positions are ids, and no test's first change begins anew.
+    // As if it had written already: positions are ids, and no test's first change starts a new lineage.
     await sql`
       update catalog_internal.lineage set (system, database, timeline, started) = (select p.* from catalog_internal.present_lineage() p)`;
     await sql.unsafe(`create schema seed; ${CREATE_REFILL}`);
@@ -96,13 +96,13 @@ async function forEachTable(sql: Sql, statement: string): Promise<void> {
     end $$`);
 }
 
-/** Sets every table back to how the migrations made it: empty, or with its one row or its fixed rows. */
+/** Resets every table to how the migrations made it: empty, or with its one row or its fixed rows. */
 export async function empty(sql: Sql): Promise<void> {
   await forEachTable(sql, "select seed.refill('%1$I.%2$I', '%2$I')");
   await forgetOthers(sql);
 }
 
-/** Puts SKUs into the mirror, and what is not said is as a manifest's fill leaves it. */
+/** Inserts SKUs into the mirror, by default as the fill by a manifest leaves them. */
 export async function knownSkus(
   sql: Queryable,
   skus: readonly string[],
@@ -130,14 +130,14 @@ export async function mark(
   await sql`select catalog_internal.mark_due(${skus as string[]}::text[], ${reason}, ${live}::boolean)`;
 }
 
-/** Every class of due work, `count` SKUs of each. */
+/** Returns a quota of `count` SKUs for every class of due work. */
 export function allDue(count: number): Quota[] {
   return DUE_LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
 }
 
 export const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
-/** What a bulk call is planned from, with nothing early, at most 20 of a class and of the candidates where not said. */
+/** Reads the inputs of a bulk call; by default nothing is early, and classes and candidates have at most 20 SKUs. */
 export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = {}): Promise<CallInputs> {
   const candidates = { perBudget: 1, configuredBudget: 1, least: 20, most: 20, restMinutes: 1 };
   return await readCallInputs(sql, {
@@ -148,12 +148,12 @@ export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = 
   });
 }
 
-/** What a daemon does before it plans a call: reads what sellers have committed to the watchlist. */
+/** Reads what sellers have committed to the watchlist, as a daemon does before it plans a call. */
 export async function followWatchlist(sql: Sql): Promise<void> {
   expect(await readWatchlist(sql, { most: 100_000, everything: false })).toBe(true);
 }
 
-/** Claims whatever is due; fails where nothing is. */
+/** Claims whatever is due; throws if nothing is. */
 export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
   await followWatchlist(sql);
   const claim = await claimDue(sql, { quotas: allDue(count) }, LEASE_MS);
@@ -161,7 +161,7 @@ export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
   return claim;
 }
 
-/** A bulk call failed, of which no SKU is left to be given back. */
+/** Records a failed bulk call with no SKUs left to give back. */
 export async function failCall(sql: Sql, pauseMs: number, failures: number): Promise<void> {
   const claim: Claim = { number: '0', askedAt: new Date(0), skus: [] };
   await storeFailedCall(sql, {
@@ -186,7 +186,7 @@ export interface DueRow {
   readonly failures: number;
   /** Hours from now; Infinity for never. */
   readonly dueIn: number;
-  /** Hours from now; null where not held. */
+  /** Hours from now; null if not held. */
   readonly heldFor: number | null;
 }
 
@@ -200,7 +200,7 @@ export async function ledger(sql: Sql): Promise<Map<string, DueRow>> {
   return new Map(rows.map((row) => [row.sku, row]));
 }
 
-/** Lets `hours` go by in the ledger: every due time and every wait is that much nearer. */
+/** Lets `hours` pass in the ledger: every due time and every wait is that much nearer. */
 export async function passHours(sql: Sql, hours: number): Promise<void> {
   await sql`
     update catalog_internal.due set due_at = due_at - make_interval(secs => ${hours * 3600}),
@@ -209,7 +209,7 @@ export async function passHours(sql: Sql, hours: number): Promise<void> {
       doubted_at = doubted_at - make_interval(secs => ${hours * 3600})`;
 }
 
-/** A record with these prices: numbers, null, or objects, as an entry of size_map may be. */
+/** Returns a record with these prices: numbers, null, or rows with their entry of the size_map. */
 export function found(
   sku: string,
   prices: Readonly<Record<string, number | null>> | readonly PriceRow[] = {},
@@ -227,14 +227,14 @@ export async function pricesOf(sql: Sql, sku: string): Promise<Record<string, nu
   return Object.fromEntries(rows.map(({ size, price }) => [size, price]));
 }
 
-/** Price history in order, each move as `size: old → new`. */
+/** Returns the price history in order, each move as `size: old → new`. */
 export async function movesOf(sql: Sql, sku: string): Promise<string[]> {
   const rows = await sql<{ size: string; old: number | null; new: number | null }[]>`
     select size, old_price as old, new_price as new from catalog.price_history where sku = ${sku} order by id`;
   return rows.map((row) => `${row.size}: ${row.old} → ${row.new}`);
 }
 
-/** All rows that a seller or the daemon could tell apart, times included. */
+/** Returns all rows that a seller or the daemon could tell apart, times included. */
 export async function everything(sql: Sql): Promise<Record<string, unknown>> {
   const tables = [
     'catalog.skus',
@@ -251,7 +251,7 @@ export async function everything(sql: Sql): Promise<Record<string, unknown>> {
   return Object.fromEntries(tables.map((table, i) => [table, rows[i]?.map((row) => row['row'] as string)]));
 }
 
-/** One look at SKUs: marked, claimed and answered. */
+/** Refreshes SKUs once: marks, claims and answers them. */
 export async function answerAsked(sql: Sql, ...results: readonly SkuResult[]): Promise<Claim> {
   const skus = results.map(({ sku }) => sku);
   await mark(sql, skus);
@@ -266,7 +266,7 @@ export async function stateOf(sql: Sql, sku: string) {
   return row;
 }
 
-/** A delta that reports one SKU removed and nothing else. */
+/** Applies a delta that reports one SKU as removed and nothing else. */
 export async function removeByDelta(sql: Sql, sku: string): Promise<void> {
   await sql`update catalog_internal.sync set snapshot_id = 'token'`;
   const nothing = { changed: [], nowLive: [] };
@@ -274,8 +274,8 @@ export async function removeByDelta(sql: Sql, sku: string): Promise<void> {
 }
 
 /**
- * Makes every statement of a kind ('insert on catalog.skus') fail, or only the first `times`, with an SQLSTATE; until
- * disposed of. The counting survives the rollback.
+ * Makes every statement of a kind ('insert on catalog.skus'), or only the first `times`, fail with an SQLSTATE
+ * until the result is disposed of. The count survives rollbacks.
  */
 export async function failing(
   sql: Sql,
@@ -303,7 +303,7 @@ export async function failing(
   };
 }
 
-/** The clock of Postgres has run on as it should for hours, and a daemon has seen it. */
+/** Makes it appear that Postgres's clock has been right for hours, and that a daemon has watched it. */
 export async function watchedForHours(sql: Sql): Promise<void> {
   await sql`
     update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp() - interval '2 hours'`;

@@ -3,8 +3,8 @@ import { settledIn, type World } from './audit-world.ts';
 import { useStore } from './support.ts';
 
 /*
- * The delta compares snapshots: a price that moved after one and was back before the next is in no report. A refresh in
- * between has stored the other price.
+ * The delta compares snapshots: a price that moved after one and was back before the next is in no report, but a
+ * refresh in between has stored the other price.
  */
 const store = useStore();
 const settled = settledIn(store);
@@ -13,14 +13,14 @@ const stored = async (sku: string) =>
   (await store.sql`select price::int from catalog.prices where sku = ${sku}`)[0]?.['price'];
 const stale = async (sku: string) =>
   (await store.sql`select stale from catalog.current_prices where sku = ${sku}`)[0]?.['stale'];
-/** But for what is seen again because its report had nothing new. */
+/** Returns what is due, except for SKUs requested again because their report contained nothing new. */
 const owed = async () => {
   const rows = await store.sql`
     select sku, reason from catalog_internal.due where due_at <= now() and reason <> 'again' order by sku`;
   return rows.map(({ sku, reason }) => `${sku} ${reason}`);
 };
 
-/** A refresh sees A and B move; A goes back before anything is reported. */
+/** Lets a refresh see A and B move, and A go back before anything is reported. */
 async function swung(): Promise<World> {
   const world = await settled('A', 'B', 'C');
   world.move('A');
@@ -33,7 +33,7 @@ async function swung(): Promise<World> {
 }
 
 describe('a move that was seen between two snapshots and went back', () => {
-  test('is asked about again once a snapshot that was built since does not report it', async () => {
+  test('is requested again once a snapshot built since then does not report it', async () => {
     const world = await swung();
     await world.snapshot();
     await world.refresh('owed');
@@ -65,7 +65,7 @@ describe('a move that was seen between two snapshots and went back', () => {
     expect(await generation()).toBe(marked);
   });
 
-  test('is asked about again after a manifest that takes the place of the reports', async () => {
+  test('is requested again after a manifest that replaces the reports', async () => {
     const world = await swung();
     world.build();
     await world.pass();
@@ -77,7 +77,7 @@ describe('a move that was seen between two snapshots and went back', () => {
   });
 });
 
-test('a move that the delta never reports costs one look more, and is counted', async () => {
+test('a move that the delta never reports costs one more refresh, and is counted', async () => {
   const world = await settled('A', 'B');
   world.move('A');
   world.dropNext.add('A');

@@ -36,7 +36,7 @@ async function delta() {
   return task;
 }
 
-/** Hours until the task runs next. */
+/** Returns the hours until the task runs next. */
 async function nextIn(): Promise<number> {
   const [row] = await store.sql<[{ hours: number }]>`
     select (extract(epoch from next_at - clock_timestamp()) / 3600)::float8 as hours
@@ -51,7 +51,7 @@ async function passHours(hours: number): Promise<void> {
 }
 
 describe('a task', () => {
-  test('that many replicas start at once is run by one', async () => {
+  test('is run by one of many replicas that start it at once', async () => {
     const runs = await Promise.all(Array.from({ length: 12 }, () => startTask(store.sql, 'delta', HOUR)));
     expect(runs.filter((run) => run !== null)).toHaveLength(1);
   });
@@ -79,7 +79,7 @@ describe('a task', () => {
     expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
   });
 
-  test('taken over belongs to the new run: the old one can neither end, renew nor show progress', async () => {
+  test('that is taken over belongs to the new run: the old one cannot end it, renew it or show progress', async () => {
     const old = await started();
     await passHours(2);
     const run = await started();
@@ -93,7 +93,7 @@ describe('a task', () => {
     expect(await delta()).toMatchObject({ outcome: 'done', failures: 0 });
   });
 
-  test('asked for while it runs runs once more, whatever its end says', async () => {
+  test('that is requested while it runs runs once more, whatever its end says', async () => {
     for (const how of ['done', 'failed', 'postponed'] as const) {
       await requestTask(store.sql, 'delta');
       const run = await started();
@@ -104,13 +104,13 @@ describe('a task', () => {
     }
   });
 
-  test('asked for is due at once, and its failures are forgotten', async () => {
+  test('that is requested is due at once, and its failures are forgotten', async () => {
     await end(await started(), 'failed', 9 * HOUR);
     await requestTask(store.sql, 'delta');
     expect(await startTask(store.sql, 'delta', HOUR)).toMatchObject({ failures: 0 });
   });
 
-  test('counts its failures in a row; success starts anew, a postponement counts neither way', async () => {
+  test('counts its failures in a row; success resets the count, and a postponement leaves it', async () => {
     const failures: number[] = [];
     for (const how of ['failed', 'failed', 'postponed', 'failed', 'done', 'postponed', 'failed'] as const) {
       await end(await started(), how, 0);
@@ -121,7 +121,7 @@ describe('a task', () => {
 
   const REFUSED = { how: 'failed', outcome: 'refused', nextInMs: 0, isRefusal: true } as const;
 
-  test('has no refusals from before its failures began, whoever has forgotten these', async () => {
+  test('counts no refusals from before its failures began, even if only the failures were reset', async () => {
     for (let times = 0; times < 2; times += 1) await endTask(store.sql, 'delta', await started(), REFUSED);
     const third = await next();
     expect(third).toMatchObject({ failures: 2, refusals: 2 });
@@ -129,7 +129,7 @@ describe('a task', () => {
     const fourth = await next();
     expect(fourth).toMatchObject({ failures: 2, refusals: 2 });
     await end(fourth.run, 'postponed', 0);
-    // As a version does that knows of no refusals.
+    // As a version does that does not count refusals.
     await store.sql`update catalog_internal.tasks set failures = 0 where task = 'delta'`;
     const first = await next();
     expect(first).toMatchObject({ failures: 0, refusals: 0 });
@@ -140,7 +140,7 @@ describe('a task', () => {
     expect(await next()).toMatchObject({ failures: 2, refusals: 1 });
   });
 
-  test('asked for just as a run of it ends that was refused has no refusals either', async () => {
+  test('that is requested while a refused run is just ending counts no refusals either', async () => {
     const run = await started();
     let asked: Promise<void> | undefined;
     await store.sql.begin(async (tx) => {
@@ -165,7 +165,7 @@ describe('a task', () => {
     expect((await delta()).succeededAt).toEqual(succeededAt);
   });
 
-  test('shows its progress while it runs and not after', async () => {
+  test('shows its progress while it runs, and not afterwards', async () => {
     const run = await started();
     await showProgress(store.sql, 'delta', run, { lines: 5, of: null });
     expect((await delta()).progress).toEqual({ lines: 5, of: null });
@@ -174,7 +174,7 @@ describe('a task', () => {
   });
 });
 
-test('a manifest asked for by hand is due at once, and may list far fewer SKUs only where that is confirmed', async () => {
+test('a manifest requested by hand is due at once, and may shrink the catalog only if that is confirmed', async () => {
   await refreshManifest(store.sql);
   expect(await readSyncState(store.sql)).toMatchObject({ shrinkConfirmed: false });
   await refreshManifest(store.sql, true);

@@ -14,7 +14,7 @@ import { nextRefresh, snapshotMs, type SyncSettings } from '../../src/sync/setti
 import { DASHBOARD } from '../ops/expressions.ts';
 import { useStore } from './support.ts';
 
-/* What TypeScript and SQL both have to know, or a dashboard repeats, held together. */
+/* Checks that TypeScript and SQL, or a dashboard, agree on what each of them has to know. */
 
 const store = useStore();
 
@@ -36,11 +36,11 @@ test('lanes: SQL serves each reason in the lane of that number, and names it by 
       select catalog_internal.lane_of(reason) as lane from unnest(${REASONS[lane] as string[]}::text[]) as reason`;
     expect([lane, rows.map((row) => row.lane)]).toEqual([lane, REASONS[lane].map(() => laneNumber(lane))]);
   }
-  // The partial index on it names it by its number.
+  // Its partial index uses the number.
   expect(laneNumber('urgent')).toBe(1);
 });
 
-test('the target age of snapshot-priced SKUs: SQL judges by what the next refresh is planned by', async () => {
+test('the target age of snapshot-priced SKUs in SQL is what the next refresh is planned by', async () => {
   const durations = fc.integer({ min: 1, max: 30 * 86_400 });
   await fc.assert(
     fc.asyncProperty(fc.oneof(fc.constant(0), durations), durations, async (sweep, metadata) => {
@@ -55,7 +55,7 @@ test('the target age of snapshot-priced SKUs: SQL judges by what the next refres
   );
 });
 
-test('a late delta: two polls, half an hour at least, and red on the dashboard from there', async () => {
+test('a late delta: after two polls, half an hour at least, and red on the dashboard from then on', async () => {
   const lateAfter = async (interval: number) => {
     await store.sql`update catalog_internal.settings set delta_interval = ${interval}`;
     return (await readTargets(store.sql)).deltaLateAfterSeconds;
@@ -84,12 +84,15 @@ test('a daemon at work: the estimate of next refreshes and livez give it up afte
   }
 });
 
-/** What `read` finds a moment before a bound of so many seconds, and five seconds after it: the machine may stall. */
+/**
+ * Returns what `read` finds just before a bound of so many seconds, and five seconds after it, because the machine
+ * may stall.
+ */
 async function aboutBound<T>(seconds: number, read: (seconds: number) => Promise<T>): Promise<[T, T]> {
   return [await read(seconds - 0.25), await read(seconds + 5)];
 }
 
-test('a clock that was set back: SQL, the daemon and the status tell it from a correction by the same step', async () => {
+test('a clock set back: SQL, the daemon and the status distinguish it from a correction by the same step', async () => {
   const { sql } = store;
   const found = await aboutBound(SET_BACK_MS / 1000, async (seconds) => {
     await sql`update catalog_internal.tasks set started_at = null, finished_at = null`;
@@ -106,7 +109,7 @@ test('a clock that was set back: SQL, the daemon and the status tell it from a c
   expect(found).toEqual([all(false), all(true)]);
 });
 
-/** What is said of a delta that was last checked at this moment from now, by whom. */
+/** Returns how each place judges a delta that was last checked so many seconds from now. */
 async function saidOfDelta(seconds: number) {
   const { sql } = store;
   await sql`
@@ -122,7 +125,7 @@ async function saidOfDelta(seconds: number) {
 
 const ofLateDelta = (is: boolean) => ({ doubted: is, silent: is, shown: is, byAge: is });
 
-test('a late delta: prices are doubted, refreshed by age and shown as such from the same moment on', async () => {
+test('a late delta: prices are doubted, refreshed by age, and shown as such from the same time on', async () => {
   const { deltaLateAfterSeconds } = await readTargets(store.sql);
   const found = [
     await saidOfDelta(30 - deltaLateAfterSeconds),
@@ -131,7 +134,7 @@ test('a late delta: prices are doubted, refreshed by age and shown as such from 
   expect(found).toEqual([ofLateDelta(false), ofLateDelta(true)]);
 });
 
-test('a delta of a time to come is late, as nobody knows when it was, from the minute on from which a daemon is idle', async () => {
+test('a delta dated in the future is late from the same minute on from which a daemon is idle', async () => {
   const { sql } = store;
   const found = await aboutBound(60, async (seconds) => {
     await sql`
@@ -145,10 +148,10 @@ test('a delta of a time to come is late, as nobody knows when it was, from the m
   expect(found).toEqual([false, true].map((is) => ({ idle: is, ...ofLateDelta(is) })));
 });
 
-/** Requests a window, share and floor of the account's limit, what others sent, what the mirror may have learned. */
+/** The account's limit, window, share and floor, what others sent, and what the mirror may have learned. */
 const PACE = fc.record({
   windowMs: fc.constantFrom(5000, 9999, 10_000, 10_001, 60_000, 3_600_000),
-  // Multiples of 21 and 121 leave nothing when they are cut to window and guard.
+  // Multiples of 21 and 121 leave no remainder when divided between window and guard.
   limit: fc.oneof(
     fc.integer({ min: 1, max: 1000 }),
     fc.integer({ min: 1, max: 47 }).map((times) => times * 21),
@@ -162,7 +165,7 @@ const PACE = fc.record({
   backingOff: fc.option(fc.record({ resumeAt: fc.option(fc.integer({ min: 1, max: 1000 })) })),
 });
 
-/** 231 requests in 9.999 s leave exactly 220 in window and guard; divided in seconds, it was a hair less. */
+/** 231 requests in 9.999 s leave exactly 220 in window and guard; when divided in seconds, it was slightly less. */
 const EXACT_SHARE = {
   windowMs: 9999,
   limit: 231,
@@ -174,7 +177,7 @@ const EXACT_SHARE = {
   backingOff: { resumeAt: 203 },
 } as const;
 
-test('the pace: promises are given what the pacer would allow, beside others and after a refusal', async () => {
+test('the pace: promises get what the pacer would allow, beside others and after a refusal', async () => {
   const { sql } = store;
   await fc.assert(
     fc.asyncProperty(
@@ -226,11 +229,11 @@ test('the pace: promises are given what the pacer would allow, beside others and
             ceilingAt(limits, backingOff === null ? state : resumed, now),
           );
         };
-        // Eight tenths of it, a minute. The ceiling is a real: six digits.
+        // Eight tenths of it, per minute. The ceiling is a real, with six digits.
         const given = (row.requests / 0.8) * (windowMs / 60_000);
         expect(given).toBeGreaterThanOrEqual(allowedAt(row.before) * (1 - 1e-6));
         expect(given).toBeLessThanOrEqual(allowedAt(row.after) * (1 + 1e-6));
-        // What is shown is what is allowed, beside others, too; a back-off is shown apart.
+        // What is shown is what is allowed, even beside others; a back-off is shown separately.
         const shownAt = (now: number) => {
           const pace = { ...initialPace(limits, now), ceiling, raisedAt: row.raised };
           return paceReader(limits)({ state: pace, sends: [], others, now, pause: null }).ceilingPerMinute;

@@ -3,7 +3,10 @@ import { transaction } from '../../src/store/connection/db.ts';
 import { sqlState } from '../../src/store/connection/sql-errors.ts';
 import { useStore } from './support.ts';
 
-/* What a transaction sends last goes with its COMMIT: what fails of it fails the whole, and is heard of. */
+/*
+ * What a transaction sends last goes with its COMMIT: if any of it fails, the whole fails, and the caller learns
+ * of it.
+ */
 
 const store = useStore();
 
@@ -16,7 +19,7 @@ const notes = async () =>
   (await store.sql<{ note: string }[]>`select note from public.notes`).map(({ note }) => note);
 
 describe('statements sent last', () => {
-  test('are committed, all of them', async () => {
+  test('are all committed', async () => {
     const result = await transaction(store.sql, async (tx, last) => {
       last(
         Promise.all([tx`insert into public.notes values ('a')`, tx`insert into public.notes values ('b')`]),
@@ -27,7 +30,7 @@ describe('statements sent last', () => {
     expect(await notes()).toEqual(['a', 'b']);
   });
 
-  test('that fail commit nothing, and their failure is told', async () => {
+  test('and that fail commit nothing, and the caller gets their failure', async () => {
     const failed = transaction(store.sql, async (tx, last) => {
       await tx`insert into public.notes values ('first')`;
       last(
@@ -42,7 +45,7 @@ describe('statements sent last', () => {
     expect(await notes()).toEqual([]);
   });
 
-  test("that are a conflict's victim are run again with all before them", async () => {
+  test("and that are a conflict's victim are run again with all before them", async () => {
     let runs = 0;
     const result = await transaction(store.sql, async (tx, last) => {
       runs += 1;
@@ -57,7 +60,7 @@ describe('statements sent last', () => {
     expect(await notes()).toEqual(['run 2']);
   });
 
-  test('on a connection that is cut are heard of as lost', async () => {
+  test('on a connection that is cut are reported as lost', async () => {
     const cut = transaction(store.sql, async (tx, last) => {
       last(
         Promise.all([

@@ -3,7 +3,7 @@ import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-/** A mirror that stands: SKU A is priced, swept and fresh. */
+/** Makes a mirror in which SKU A is priced, swept and fresh. */
 async function standing(): Promise<void> {
   await store.sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now(),
     snapshot_generated_at = now()`;
@@ -20,7 +20,7 @@ test('a size without a price is not actionable, whatever its SKU is', async () =
   ]);
 });
 
-test('a fault of the catalog is what is said of it, also while the delta is late for it', async () => {
+test('a fault of the catalog is the doubt shown, even if the delta is late because of it', async () => {
   await standing();
   await store.sql`update catalog.skus set priced_at = now() - interval '2 hours'`;
   await store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '2 hours'`;
@@ -50,7 +50,7 @@ test('sync_status shows the SKU that has been due for longest', async () => {
   });
 });
 
-test('catalog.changes goes on from the newest position, and from none that is yet to come', async () => {
+test('catalog.changes continues from the newest position, but refuses one in the future', async () => {
   const { sql } = store;
   await standing();
   await answerAsked(sql, found('A', { 9: 200 }));

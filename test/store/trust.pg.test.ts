@@ -42,13 +42,13 @@ async function trust(sku: string): Promise<Trust> {
   return row;
 }
 
-/** Lets prices grow older than the ledger says, as when nobody has looked for so long. */
+/** Lets prices grow older than the ledger shows, as if nobody had refreshed them for so long. */
 const age = async (hours: number) =>
   await store.sql`update catalog.skus set priced_at = priced_at - make_interval(secs => ${hours * 3600})`;
 
-describe('trust is one reading everywhere', () => {
+describe('trust', () => {
   test.each([0.11, 0.22, 0.33])(
-    'in the view, in current_prices, and in fresh_skus (seed %d)',
+    'agrees between the view, current_prices and fresh_skus (seed %d)',
     async (seed) => {
       const { sql } = store;
       await someCatalog(sql, 2000, seed);
@@ -76,7 +76,7 @@ describe('trust is one reading everywhere', () => {
     },
   );
 
-  test.each([0.44, 0.55])('and only likely prices without a doubt are actionable (seed %d)', async (seed) => {
+  test.each([0.44, 0.55])('makes only likely prices without a doubt actionable (seed %d)', async (seed) => {
     const { sql } = store;
     await someCatalog(sql, 2000, seed);
     const counts = async () => {
@@ -100,7 +100,7 @@ describe('trust is one reading everywhere', () => {
     expect([well.wrong, well.reported > 0, well.live > 0]).toEqual([0, true, true]);
     await staleCatalog();
     const faulty = await counts();
-    // Nothing reports moves: by age, as live ones.
+    // Nothing reports moves, so they count by age, like live ones.
     expect(faulty).toMatchObject({ fresh: well.fresh, reported: well.young, live: well.live, wrong: 0 });
     expect([well.young > 0, well.young < well.reported]).toEqual([true, true]);
     const differing = await sql`
@@ -113,13 +113,13 @@ describe('trust is one reading everywhere', () => {
 const lastDelta = (ago: string) =>
   store.sql`update catalog_internal.sync set delta_checked_at = now() - ${ago}::interval`;
 
-/** What happens, and an hour without a refresh. */
+/** Lets something happen, followed by an hour without a refresh. */
 async function anHourAfter(happens: Promise<unknown>): Promise<void> {
   await happens;
   await age(1);
 }
 
-/** What happens to a SKU 'A' that was refreshed just now, beside a live one 'L', and what is doubted then of each. */
+/** What happens to a SKU 'A' that was refreshed just now, beside a live one 'L', and the doubt that each then has. */
 const staleCatalog = () => noteCatalogFault(store.sql, { kind: 'snapshot-stale' });
 
 const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null, ofLive: string | null][] = [
@@ -183,21 +183,25 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ['an incident, just asked', () => storeIncident(store.sql, () => 'live-count'), null, null],
 ];
 
-test.each(DOUBTS)('%s: what is doubted then', async (_what, happens, ofA, ofLive) => {
-  const { sql } = store;
-  await standing(store, line('A'), line('L', { priceSource: 'live' }));
-  await sql`update catalog.skus set priced_at = now()`;
-  await sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
-  await happens();
-  expect([(await trust('A')).doubt, (await trust('L')).doubt]).toEqual([ofA, ofLive]);
-  const actionable = await sql`select distinct sku from catalog.current_prices where actionable order by sku`;
-  expect(actionable.map(({ sku }) => sku as string)).toEqual(
-    [ofA === null ? 'A' : '', ofLive === null ? 'L' : ''].filter((sku) => sku !== ''),
-  );
-});
+test.each(DOUBTS)(
+  'after %s: the doubts of a snapshot-priced and a live SKU',
+  async (_what, happens, ofA, ofLive) => {
+    const { sql } = store;
+    await standing(store, line('A'), line('L', { priceSource: 'live' }));
+    await sql`update catalog.skus set priced_at = now()`;
+    await sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
+    await happens();
+    expect([(await trust('A')).doubt, (await trust('L')).doubt]).toEqual([ofA, ofLive]);
+    const actionable =
+      await sql`select distinct sku from catalog.current_prices where actionable order by sku`;
+    expect(actionable.map(({ sku }) => sku as string)).toEqual(
+      [ofA === null ? 'A' : '', ofLive === null ? 'L' : ''].filter((sku) => sku !== ''),
+    );
+  },
+);
 
 describe('a SKU’s row', () => {
-  test('says what is due, why, since when, and how often it was put off', async () => {
+  test('contains what is due, why, since when, and how often it was postponed', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'new');
@@ -237,7 +241,7 @@ describe('a SKU’s row', () => {
     }
   });
 
-  test('has the target of its class, also where sweeps are off or metadata comes sooner', async () => {
+  test('has the target of its class, even if sweeps are off or metadata comes sooner', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('L', { priceSource: 'live' }));
     const targets = async () => {
@@ -254,7 +258,7 @@ describe('a SKU’s row', () => {
 });
 
 describe('the estimate of the next refresh', () => {
-  /** A daemon at work at 60 requests a minute, 100 SKUs each; `counted` as the last count of what is due. */
+  /** Sets up a daemon at work at 60 requests a minute with 100 SKUs each; `counted` is the last count of due SKUs. */
   async function atWork(counted: Record<string, number> | null, secondsAgo = 10): Promise<void> {
     const { sql } = store;
     await sql`update catalog_internal.tasks set finished_at = now() where task = 'maintenance'`;
@@ -266,14 +270,14 @@ describe('the estimate of the next refresh', () => {
       insert into catalog_internal.catalog_counts (counted_at, counted_in_ms, counts)
       values (now() - make_interval(secs => ${secondsAgo}), 1, ${sql.json({ due })})`;
   }
-  /** Minutes from now. */
+  /** Returns minutes from now. */
   async function minutes(sku: string): Promise<number | null> {
     const [row] = await store.sql<[{ minutes: number | null }]>`
       select (extract(epoch from next_look_at - now()) / 60)::float8 as minutes from catalog.sku_trust where sku = ${sku}`;
     return row.minutes;
   }
 
-  test('is the plan where nothing is due, and the end of the wait of one that was put off', async () => {
+  test('is the plan if nothing is due, and the end of the wait of a postponed SKU', async () => {
     const { sql } = store;
     await atWork(null);
     await standing(store, line('A'), line('B'), line('L', { priceSource: 'live' }));
@@ -286,7 +290,7 @@ describe('the estimate of the next refresh', () => {
     expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
   });
 
-  test('is the work before it at the present pace where a refresh is due', async () => {
+  test('is the time for the work ahead of it at the current pace if a refresh is due', async () => {
     const { sql } = store;
     await atWork({ changed: 11_800, new: 5900, sweep: 59_000, live: 2950, deferred: 0 });
     await standing(store, line('A'), line('L', { priceSource: 'live' }));
@@ -317,7 +321,7 @@ describe('the estimate of the next refresh', () => {
     expect(await minutes('A')).toBeNull();
   });
 
-  test('is unknown for a SKU that nobody will look at', async () => {
+  test('is unknown for a SKU that nobody will refresh', async () => {
     await atWork({ changed: 10 });
     await standing(store, line('A'));
     await removeByDelta(store.sql, 'A');

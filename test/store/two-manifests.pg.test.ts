@@ -6,8 +6,8 @@ import { baseline, line, skuRow, standing } from './manifest.ts';
 import { useStore } from './support.ts';
 
 /*
- * Two daemons merge a manifest at the same time: one was frozen for longer than the lease of its task, and goes on. The
- * older one's lines are not to take the place of the newer one's, whose token stays.
+ * Two daemons merge a manifest at the same time: one was frozen for longer than the lease of its task, and
+ * continues. The older one's lines must not replace those of the newer one, whose token stays.
  */
 
 const store = useStore();
@@ -26,7 +26,7 @@ async function untilWait(count: number): Promise<void> {
   });
 }
 
-/** The newer manifest is being merged, and waits for a row of the ledger, when `work` begins; its merge ends after it. */
+/** Runs `work` while the newer manifest's merge waits for a row of the ledger; the merge ends after it. */
 async function whileNewerMerges(work: () => Promise<unknown>): Promise<void> {
   let merging: Promise<unknown> = Promise.resolve();
   await store.sql.begin(async (other) => {
@@ -44,14 +44,14 @@ async function expectNewer(): Promise<void> {
   expect(await skuRow(store.sql, 'B')).toMatchObject({ hash: 'h2' });
 }
 
-/** What became of a manifest, for whoever waits for it later. */
+/** Returns what became of a manifest; a rejection counts as handled. */
 const outcomeOf = (merging: Promise<unknown>): Promise<unknown> =>
   merging.then(
     () => 'merged',
     (error: unknown) => error,
   );
 
-test('a manifest that waits for another one to be merged is not merged after it', async () => {
+test('a manifest that waits for another merge is not merged after it', async () => {
   await standing(store, ...BEFORE);
   const staged = Promise.withResolvers<void>();
   const thawed = Promise.withResolvers<void>();
@@ -73,7 +73,7 @@ test('a manifest that waits for another one to be merged is not merged after it'
   await expectNewer();
 });
 
-test('nor is one whose snapshot was noted on another server', async () => {
+test('a manifest whose snapshot was noted on another server is not merged', async () => {
   await standing(store, ...BEFORE);
   const here = await noteSnapshotSeen(store.sql, { snapshotId: 'm2', generatedAt: null });
   await expect(baseline(store.url, NEWER, { token: { ...here, server: 'another' } })).rejects.toThrow(
@@ -83,7 +83,7 @@ test('nor is one whose snapshot was noted on another server', async () => {
   await expectNewer();
 });
 
-test('nor one that was asked for while the other one was being merged', async () => {
+test('a manifest that was requested during another merge is not merged', async () => {
   await standing(store, ...BEFORE);
   let late: Promise<unknown> = Promise.resolve();
   await whileNewerMerges(async () => {

@@ -8,8 +8,9 @@ import { proxyTo } from '../support/proxy.ts';
 import { baseline, line } from './manifest.ts';
 
 /*
- * The connection of a manifest is lost at COMMIT. Two databases of one server share its transactions: as a standby that
- * was promoted since, the other one has of that number whatever it has, and not this manifest.
+ * The connection of a manifest is lost at COMMIT. Two databases of one server share its transaction numbers, so
+ * the other one stands for a promoted standby: its transaction with that number is something else, not this
+ * manifest.
  */
 
 test.each([

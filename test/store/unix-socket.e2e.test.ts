@@ -9,7 +9,7 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
-/** A Unix socket that leads to the Postgres of a URL, as Cloud SQL's proxy has it. */
+/** Opens a Unix socket that leads to the Postgres of a URL, as Cloud SQL's proxy does. */
 async function socketTo(url: URL) {
   const directory = await mkdtemp(join(tmpdir(), 'pg:socket-'));
   let connections = 0;
@@ -29,7 +29,7 @@ async function socketTo(url: URL) {
   };
 }
 
-test.for(backends())('a mirror is filled and followed by a Unix socket: queues in %s', async (backend) => {
+test.for(backends())('a mirror is filled and followed over a Unix socket: queues in %s', async (backend) => {
   await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 17 } });
   const tcp = new URL(stack.databaseUrl);
   await using socket = await socketTo(tcp);
@@ -49,7 +49,7 @@ test.for(backends())('a mirror is filled and followed by a Unix socket: queues i
   expect(socket.connections()).toBeGreaterThan(3);
 });
 
-test('a Unix socket that is not there is named', async () => {
+test('a missing Unix socket is named', async () => {
   const env = { DATABASE_URL: 'postgres://u@/x?host=/nowhere' };
   const status = await runProgram(['status'], env);
   expect(status.stdout + status.stderr).toContain('/nowhere/.s.PGSQL.5432');

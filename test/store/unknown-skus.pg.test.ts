@@ -9,12 +9,12 @@ import { dueNow, watch } from './watching.ts';
 
 const store = useStore();
 
-describe('a SKU that nobody lists or watches, and that never had a price,', () => {
+describe('a SKU that is neither listed nor watched, and that never had a price,', () => {
   const known = async () =>
     (await store.sql`select sku from catalog.skus order by sku`).map(({ sku }) => sku as string);
   const later = () => store.sql`update catalog.skus set asked_at = asked_at - interval '2 hours'`;
 
-  test('is forgotten: at once where it was never asked for, an hour after the partner did not know it, after a day of errors', async () => {
+  test('is forgotten at once if never requested, an hour after it was unknown, or after a day of errors', async () => {
     const { sql } = store;
     await standing(store, line('listed'), line('sold out'));
     await watch(sql, 'unknown', 'priced', 'kept', 'fails', 'was priced');
@@ -47,7 +47,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(await dueNow(sql)).toContain('unknown watched 1');
   });
 
-  test('is kept for a day where a rejected line has named it and answers are errors', async () => {
+  test('is kept for a day if a rejected line has named it and answers are errors', async () => {
     const { sql, url } = store;
     await baseline(url, [line('listed')], { rejected: ['in a broken line'] });
     await answerAsked(sql, { sku: 'in a broken line', kind: 'error', waitMs: HOUR });
@@ -57,7 +57,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(await known()).toEqual(['listed']);
   });
 
-  test('is kept while it is asked for, and while somebody’s refresh of it is due', async () => {
+  test('is kept while it is being requested, and while somebody’s refresh of it is due', async () => {
     const { sql } = store;
     await watch(sql, 'A', 'B');
     const claim = await claimAll(sql);
@@ -80,7 +80,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(await known()).toEqual(['B']);
   });
 
-  test('is kept until it is asked for, where a rule needs its metadata, but not for a watch that is no more', async () => {
+  test('is kept until requested if a rule needs its metadata, but not if only a former watch did', async () => {
     const { sql, url } = store;
     await onlyScope(sql, ['brand', 'Nike']);
     await baseline(url, [line('listed')], { rejected: ['in a broken line', 'in one, and watched'] });
@@ -112,13 +112,13 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
   });
 
   test(
-    '20,000 of them, inserted and deleted, leave nothing behind, soon, also where there were few for long',
+    'leaves nothing behind, even if 20,000 are inserted and deleted after there were few for long',
     {
       timeout: 120_000,
     },
     async () => {
       const { sql } = store;
-      // From the sixth time on Postgres keeps a plan.
+      // From the sixth time on, Postgres keeps a plan.
       for (let times = 0; times < 6; times += 1) {
         await watch(sql, 'one');
         await followWatchlist(sql);

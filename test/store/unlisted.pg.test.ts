@@ -24,10 +24,10 @@ import { watch } from './watching.ts';
 
 const store = useStore();
 
-/** A mirror on a manifest of 'L' alone, that knows 'U', too. */
+/** Makes a mirror on a manifest of 'L' only, which may know 'U' too. */
 const standingOnL = () => standing(store, line('L'));
 
-/** The ways to become a SKU that nobody lists. */
+/** The ways to become an unlisted SKU. */
 const WAYS: Readonly<Record<string, () => Promise<unknown>>> = {
   'watched before the first baseline': async () => {
     await watch(store.sql, 'U');
@@ -70,26 +70,26 @@ async function trust(sku: string): Promise<Trust> {
   return row;
 }
 
-/** Everything was asked that long ago, whatever the ledger says. */
+/** Makes everything requested that long ago, whatever the ledger shows. */
 const pricedAgo = (minutes: number) => store.sql`
   update catalog.skus set priced_at = now() - make_interval(mins => ${minutes}), asked_at = now() - make_interval(mins => ${minutes})
   where state = 'priced'`;
 
-/** 'U' that nobody lists beside 'L', both priced just now. */
+/** Makes an unlisted 'U' beside 'L', both priced just now. */
 async function unlistedU(): Promise<void> {
   await WAYS['watched']?.();
   await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
   await store.sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
 }
 
-/** A delta that reports 'U'. */
+/** Applies a delta that reports 'U'. */
 async function report(nowLive: readonly string[]): Promise<void> {
   await store.sql`update catalog_internal.sync set snapshot_id = 'd1'`;
   await applyDelta(store.sql, { since: 'd1', toSnapshot: 'd2', changed: ['U'], removed: [], nowLive });
 }
 
 describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
-  test('is asked again as often as a live one, without a live slot', async () => {
+  test('is requested as often as a live one, without a live slot', async () => {
     await become();
     await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
     const rows = await ledger(store.sql);
@@ -100,7 +100,7 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted', owed_lane: 'live' });
   });
 
-  test('is actionable for LIVE_INTERVAL at most, and where its own looks have shown that it hardly moves', async () => {
+  test('is actionable for LIVE_INTERVAL at most, and that long only if its refreshes show hardly any moves', async () => {
     await become();
     await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
     await pricedAgo(1);
@@ -124,7 +124,7 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
     expect([...shown]).toEqual([{ stale: true, actionable: false }]);
   });
 
-  test('waits as before where the partner does not know it', async () => {
+  test('waits as before if the partner does not know it', async () => {
     await become();
     await answerAsked(store.sql, { sku: 'U', kind: 'not_found' });
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'metadata' });
@@ -132,7 +132,7 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
   });
 });
 
-describe('a SKU that nobody lists', () => {
+describe('an unlisted SKU', () => {
   test('is counted as fresh by the target of live ones', async () => {
     await unlistedU();
     const fresh = async () =>
@@ -149,7 +149,7 @@ describe('a SKU that nobody lists', () => {
     ]);
   });
 
-  test('keeps its live slot and its turn where it was last listed as live', async () => {
+  test('keeps its live slot and schedule if it was last listed as live', async () => {
     await standing(store, line('U', { priceSource: 'live' }), line('L'));
     await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
     await answerAsked(store.sql, found('U', { 9: 90 }));
@@ -157,7 +157,7 @@ describe('a SKU that nobody lists', () => {
     expect((await trust('U')).minutes).toBe(30);
   });
 
-  test('counts as live for one answer after a deferral, as any that is not listed as live', async () => {
+  test('counts as live for one answer after a deferral, like any that is not listed as live', async () => {
     await unlistedU();
     await answerAsked(store.sql, { sku: 'U', kind: 'deferred', waitMs: 1 });
     await passHours(store.sql, 1);
@@ -167,7 +167,7 @@ describe('a SKU that nobody lists', () => {
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', live: false });
   });
 
-  test('with which calls failed waits like any other, and comes back to its place', async () => {
+  test('waits like any other if calls with it fail, and returns to its lane', async () => {
     await unlistedU();
     await passHours(store.sql, 11);
     await store.sql`update catalog_internal.due set largest_call = 1 where sku = 'U'`;
@@ -182,7 +182,7 @@ describe('a SKU that nobody lists', () => {
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', lane: 2, failures: 0 });
   });
 
-  test('is not asked less often where only its metadata was asked for', async () => {
+  test('is not requested less often after a request for its metadata', async () => {
     await unlistedU();
     await refreshAll(store.sql, 'metadata');
     expect(await trust('U')).toMatchObject({ doubt: 'size_type', owed_reason: 'metadata' });
@@ -190,7 +190,7 @@ describe('a SKU that nobody lists', () => {
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted' });
   });
 
-  test('has the doubt of its age while the catalog reports nothing, as a live one', async () => {
+  test('has the doubt of its age while the catalog reports nothing, like a live one', async () => {
     await unlistedU();
     await noteCatalogFault(store.sql, { kind: 'snapshot-stale' });
     expect((await trust('U')).doubt).toBeNull();
@@ -198,7 +198,7 @@ describe('a SKU that nobody lists', () => {
     expect([(await trust('U')).doubt, (await trust('L')).doubt]).toEqual(['past_target', 'catalog_stale']);
   });
 
-  test('takes part in an incident', async () => {
+  test('is scheduled as live during an incident', async () => {
     await unlistedU();
     await storeIncident(store.sql, () => 'live-count');
     await mark(store.sql, ['U']);
@@ -211,17 +211,17 @@ describe('a SKU that nobody lists', () => {
 
 describe('a SKU that is listed again', () => {
   test.each([
-    // Its answer has nothing new of what was reported.
+    // Its answer contains nothing new for the report.
     ['snapshot', [], { reason: 'again', lane: 5, live: false }],
     ['live', ['U'], { reason: 'live', lane: 2, live: true }],
-  ] as const)('by a delta, as %s-priced, is asked as those are', async (_as, nowLive, row) => {
+  ] as const)('by a delta, as %s-priced, is requested like those', async (_as, nowLive, row) => {
     await unlistedU();
     await report(nowLive);
     await answerAsked(store.sql, found('U', { 9: 90 }));
     expect((await ledger(store.sql)).get('U')).toMatchObject(row);
   });
 
-  test('by a manifest is asked, and as it has nothing new once more', async () => {
+  test('by a manifest is requested, and again if the answer contains nothing new', async () => {
     await unlistedU();
     await pricedAgo(20);
     await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm2' } });
@@ -235,7 +235,7 @@ describe('a SKU that is listed again', () => {
     ['swept a day', 24, 'sweep', 6],
     ['without sweeps, asked for its metadata a week', 0, 'metadata', 5],
   ])(
-    'by a manifest, and was asked since its snapshot, is %s after that',
+    'by a manifest, and was requested since its snapshot, is %s after that',
     async (_is, hours, reason, lane) => {
       await store.sql`update catalog_internal.settings set sweep_interval = ${hours * 3600}`;
       await standing(store, line('U'), line('L'));
@@ -253,14 +253,17 @@ describe('a SKU that is listed again', () => {
   test.each([
     ['the delta has left out a move of it', { missed_moves: 1 }],
     ['it counts as live for its deferrals', { live: true, live_left: 1 }],
-  ])('by a manifest, and was asked since its snapshot, keeps its turn where %s', async (_where, held) => {
-    await standing(store, line('U'), line('L'));
-    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
-    await answerAsked(store.sql, found('U', { 9: 90 }));
-    await store.sql`update catalog_internal.due set ${store.sql(held)} where sku = 'U'`;
-    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
-    const row = (await ledger(store.sql)).get('U');
-    expect(row).toMatchObject({ reason: 'unlisted', lane: 2 });
-    expect(row?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
-  });
+  ])(
+    'by a manifest, and was requested since its snapshot, keeps its schedule if %s',
+    async (_where, held) => {
+      await standing(store, line('U'), line('L'));
+      await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+      await answerAsked(store.sql, found('U', { 9: 90 }));
+      await store.sql`update catalog_internal.due set ${store.sql(held)} where sku = 'U'`;
+      await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
+      const row = (await ledger(store.sql)).get('U');
+      expect(row).toMatchObject({ reason: 'unlisted', lane: 2 });
+      expect(row?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
+    },
+  );
 });

@@ -7,14 +7,14 @@ import { daemon } from './doubting.ts';
 import { line, baseline, standing } from './manifest.ts';
 import { useStore } from './support.ts';
 
-/* What refreshes have found while the delta led nowhere, or prices moved in masses, is set apart once that is over. */
+/* Results of refreshes while the delta led nowhere, or during a mass move, are counted separately once that is over. */
 
 const store = useStore();
 let token: string;
 
 /**
- * Refreshes of the cohorts from the hour before that of the token on, of each 200 and 20 moves: by the token's hour,
- * as the present one may end while a test runs.
+ * Records refreshes of the cohorts from the hour before the token's on, with 200 and 20 moves each. The hours are
+ * relative to the token's, because the current hour may end while a test runs.
  */
 async function refreshed(): Promise<void> {
   await store.sql`
@@ -23,7 +23,7 @@ async function refreshed(): Promise<void> {
     from catalog_internal.sync, generate_series(-1, 2) after, unnest(array['snapshot', 'snapshot sizes', 'reported', 'live']) cohort, unnest(array[9, 10]) bin`;
 }
 
-/** How many refreshes there are of each cohort, the earliest hour first. */
+/** Returns the number of refreshes of each cohort, the earliest hour first. */
 async function found() {
   const rows = await store.sql<{ cohort: string; looks: string }[]>`
     select cohort, string_agg(looks::text, ' ' order by hour) as looks from (
@@ -61,9 +61,9 @@ beforeEach(async () => {
 const doubted = (doubt: string | null) => store.sql`
   update catalog_internal.sync set delta_doubt = ${doubt}, behind_since = now() - interval '40 minutes'`;
 
-describe('by a delta that moves the token', () => {
+describe('results of refreshes before a delta that moves the token', () => {
   test.each([['behind'], ['distrusted'], ['suspected']])(
-    'that was %s for longer than a delta may be late',
+    'are set apart if the delta was %s for longer than it may be late',
     async (doubt) => {
       await doubted(doubt);
       await delta(token);
@@ -76,14 +76,14 @@ describe('by a delta that moves the token', () => {
   test.each([
     ['that was read all the while', null],
     ['that was suspected for some minutes only', 'suspected'],
-  ])('%s: it stays, as it says what a delta leaves out', async (_, doubt) => {
+  ])('(%s) stay, because they show what a delta leaves out', async (_, doubt) => {
     await doubted(doubt);
     await store.sql`update catalog_internal.sync set behind_since = now() - interval '20 minutes'`;
     await delta('s9');
     expect(await found()).toEqual(UNTOUCHED);
   });
 
-  test('that differed, it stays', async () => {
+  test('stay if the catalog merely differed', async () => {
     await store.sql`update catalog_internal.sync set catalog_differs_at = now() - interval '40 minutes'`;
     await delta('s9');
     expect(await found()).toEqual(UNTOUCHED);
@@ -92,34 +92,34 @@ describe('by a delta that moves the token', () => {
   test.each([
     ['after it was not read for long', null],
     ['after it said that the catalog is stale', '0014'],
-  ])('%s', async (_, fault) => {
+  ])('are set apart %s', async (_, fault) => {
     await store.sql`
       update catalog_internal.sync set delta_checked_at = token_at, catalog_fault = ${fault}`;
     await delta('s9');
     expect(await found()).toEqual(APART);
   });
 
-  test('after it has said for a moment that the catalog is stale, of that hour alone', async () => {
+  test('are set apart for the last hour only, after a moment in which the catalog was stale', async () => {
     await store.sql`update catalog_internal.sync set catalog_fault = '0014'`;
     await delta('s9');
     expect(await found()).toMatchObject({ unreported: '400', snapshot: '200 200 200' });
   });
 });
 
-describe('by a manifest', () => {
+describe('results of refreshes before a manifest', () => {
   test.each<[string | null, object]>([
     ['behind', APART],
-    // Nothing has shown that it stands still; if it does, refreshes alone tell that prices are wrong.
+    // Nothing has shown that it stands still; if it does, only refreshes show that prices are wrong.
     ['distrusted', UNTOUCHED],
     [null, UNTOUCHED],
-  ])('where the delta is %s', async (doubt, after) => {
+  ])('are set apart only if the delta was behind (state: %s)', async (doubt, after) => {
     await doubted(doubt);
     await manifest();
     expect(await found()).toEqual(after);
   });
 });
 
-describe('by the end of moves in masses', () => {
+describe('results of refreshes before the end of a mass move', () => {
   const usual = { odd: false, onePrice: false, lost: false, untold: true, factor: null, move: null };
   const judged = Array.from({ length: 200 }, (_, n): SkuJudgement => {
     return { sku: `S${n}`, judgement: { kind: 'none' }, confirmInMs: null, sample: usual };
@@ -131,28 +131,28 @@ describe('by the end of moves in masses', () => {
     return { since, kind, usual: null, factor: null, accepted: null } as const;
   };
 
-  test('from an hour before they began on', async () => {
+  test('are set apart from an hour before it began', async () => {
     const known = await goingOn('lost');
     const ended = await followMoves(store.sql, daemon(), judged, known);
     expect(ended).toMatchObject({ event: 'ended' });
     expect(await found()).toEqual(APART);
   });
 
-  test('but not where plausible prices have moved far: that no delta has reported them is to be known', async () => {
+  test('stay if plausible prices moved far, because unreported moves must stay known', async () => {
     const known = await goingOn('far');
     const ended = await followMoves(store.sql, daemon(), judged, known);
     expect(ended).toMatchObject({ event: 'ended' });
     expect(await found()).toEqual(UNTOUCHED);
   });
 
-  test('and not while they go on', async () => {
+  test('stay while it lasts', async () => {
     const known = await goingOn('lost');
     expect(await followMoves(store.sql, daemon(), judged.slice(1), known)).toBeNull();
     expect(await found()).toEqual(UNTOUCHED);
   });
 });
 
-test('nothing is learned from it of what a delta leaves out, and all of how often prices move', async () => {
+test('results set apart teach how often prices move, but not what a delta leaves out', async () => {
   const { sql } = store;
   await learnBeliefs(sql);
   const [before] = await sql`select * from catalog_internal.beliefs`;
@@ -168,7 +168,7 @@ test('nothing is learned from it of what a delta leaves out, and all of how ofte
   expect(after?.['move_rate']).toBeCloseTo(before?.['move_rate'] as number, 4);
 });
 
-describe('while the delta is distrusted, a snapshot price is as old as', () => {
+describe('while the delta is distrusted, a snapshot price counts as old as', () => {
   const silent = async (): Promise<number | null> => {
     const [row] = await store.sql<[{ minutes: number | null }]>`
       select case when silent_minutes < 'infinity' then round(silent_minutes + delta_interval / 60)::int end as minutes

@@ -6,7 +6,7 @@ import type { ProductRow } from '../../src/store/answer/types.ts';
 import { pruneMemberHistory } from '../../src/store/history/retention.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
-/* A column of metadata for which the partner has one value in one answer, and another in the next. */
+/* A metadata column for which the partner has one value in one answer, and another in the next. */
 
 const store = useStore();
 const SKUS = Array.from({ length: 30 }, (_, i) => `S${String(i).padStart(2, '0')}`);
@@ -26,7 +26,7 @@ beforeEach(async () => {
   await knownSkus(store.sql, SKUS);
 });
 
-/** Refreshes all SKUs, with what the partner says of each. */
+/** Refreshes all SKUs with what the partner says about each. */
 async function refresh(says: (sku: string) => Partial<ProductRow>, by = watch): Promise<MutedChange> {
   await mark(store.sql, SKUS, 'changed');
   const claim = await claimAll(store.sql);
@@ -46,7 +46,7 @@ const swings = (column: string, n: number) => ({ [column]: n % 2 === 0 ? 'US' : 
 const column = (name: string) => ({ part: 'column', path: JSON.stringify([name]) });
 
 test.each(COLUMNS)(
-  '%s: is told of once, has all of its history, and is told of as steady once it rests',
+  '%s: is reported once, keeps all of its history, and is reported as steady once it rests',
   async (name) => {
     const turned: MutedChange[] = [];
     for (let n = 0; n < 8; n += 1) turned.push(await refresh(() => swings(name, n)));
@@ -62,14 +62,14 @@ test.each(COLUMNS)(
   },
 );
 
-test('one that is corrected for every SKU, or goes back and forth for a single one, is none', async () => {
+test('a column that is corrected for every SKU, or alternates for a single one, is not unsteady', async () => {
   const turned: MutedChange[] = [];
   for (let n = 0; n < 20; n += 1)
     turned.push(await refresh((sku) => swings('brand', sku === 'S00' ? n : Math.min(1, Math.floor(n / 10)))));
   expect(turned.flatMap(({ muted }) => muted)).toEqual([]);
 });
 
-test('is no longer told of where nobody has found it moving for two days', async () => {
+test('an unsteady column is no longer reported if nobody has found it moving for two days', async () => {
   for (let n = 0; n < 8; n += 1) await refresh(() => swings('brand', n));
   await store.sql`insert into catalog_internal.muted_members (part, path) values ('product', '["views"]')`;
   expect(await readUnsteadyColumns(store.sql)).toEqual(['brand']);
@@ -77,7 +77,7 @@ test('is no longer told of where nobody has found it moving for two days', async
   expect(await readUnsteadyColumns(store.sql)).toEqual([]);
 });
 
-test('its history goes with that of members, but for what says what size keys meant', async () => {
+test('its history is dropped with that of members, except for the meaning of size keys', async () => {
   const all = (n: number) =>
     Object.assign({}, ...COLUMNS.map((name) => swings(name, n))) as Partial<ProductRow>;
   for (let n = 0; n < 4; n += 1) await refresh(() => all(n));

@@ -23,7 +23,7 @@ beforeEach(async () => {
   await knownSkus(store.sql, SKUS);
 });
 
-/** Refreshes all SKUs; `product` and `entry` are the partner's objects of each. */
+/** Refreshes all SKUs; `product` and `entry` return the partner's objects for each. */
 async function refresh(
   product: (sku: string) => Record<string, unknown>,
   entry: (sku: string) => Record<string, unknown> = () => ({}),
@@ -63,10 +63,10 @@ describe('a member of the product that moves with each refresh', () => {
     (n: number, more: object = {}) =>
     (sku: string) => ({ name: `N${sku}`, stats: { views: n, kind: 'a' }, ...more });
 
-  test('is muted: stored, but neither history nor changes any more; what else moves is history as ever', async () => {
+  test('is muted: stored, but without history or changes; other moves are recorded as ever', async () => {
     const turned: MutedChange[] = [];
     for (let n = 1; n <= 30; n += 1) turned.push(await refresh(product(n)));
-    // Each SKU's first moves, until it was noticed; 580 rows without that.
+    // The first moves of each SKU, until this was noticed; it would be 580 rows otherwise.
     const before = await history();
     expect(before.length).toBeLessThanOrEqual(3 * SKUS.length);
     expect(before[0]).toEqual({ sku: 'S00', move: 'product: {"stats":{"views":1}} → {"stats":{"views":2}}' });
@@ -96,14 +96,14 @@ describe('a member of the product that moves with each refresh', () => {
     expect(moved.map(({ sku }) => sku as string)).toEqual(['S05', 'S06']);
   });
 
-  test('is muted for every process, also for one that has noticed nothing itself', async () => {
+  test('is muted for every process, even for one that has noticed nothing itself', async () => {
     for (let n = 1; n <= 5; n += 1) await refresh(product(n));
     const before = (await history()).length;
     await refresh(product(6), undefined, new MemberWatch());
     expect(await history()).toHaveLength(before);
   });
 
-  test('is heard again once it rests, by itself', async () => {
+  test('is unmuted by itself once it rests', async () => {
     for (let n = 1; n <= 5; n += 1) await refresh(product(n));
     const unmuted: unknown[] = [];
     for (let n = 0; n < 12; n += 1) unmuted.push(...(await refresh(product(5))).unmuted);
@@ -115,7 +115,7 @@ describe('a member of the product that moves with each refresh', () => {
     ]);
   });
 
-  test('is heard again where nobody has found it moving for two days, as after a restart at rest', async () => {
+  test('is unmuted if nobody has found it moving for two days, as after a restart at rest', async () => {
     const { sql } = store;
     let now = 0;
     watch = new MemberWatch(() => now);
@@ -128,7 +128,7 @@ describe('a member of the product that moves with each refresh', () => {
     await pass(47);
     await refresh(product(6), undefined, new MemberWatch());
     expect(await history()).toHaveLength(before);
-    // Whoever follows its SKUs has found it moving, and stores that.
+    // The process that follows its SKUs has found it moving, and stores that.
     await refresh(product(7));
     await pass(47);
     await refresh(product(8), undefined, new MemberWatch());
@@ -140,14 +140,14 @@ describe('a member of the product that moves with each refresh', () => {
     ]);
   });
 
-  test('is not one that moves some times in a row, of one SKU', async () => {
+  test('is not one that moves several times in a row for one SKU', async () => {
     const turned: MutedChange[] = [];
     for (let n = 1; n <= 6; n += 1) turned.push(await refresh((sku) => ({ colour: sku === 'S00' ? n : 0 })));
     expect(turned.flatMap(({ muted }) => muted)).toEqual([]);
     expect(await history()).toHaveLength(5);
   });
 
-  test('is not one that every SKU has changed once, nor twice', async () => {
+  test('is not one that changes once or twice for every SKU', async () => {
     const turned: MutedChange[] = [];
     for (const pictures of [1, 1, 2, 2, 2]) turned.push(await refresh(() => ({ pictures })));
     expect(turned.flatMap(({ muted }) => muted)).toEqual([]);
@@ -162,7 +162,7 @@ describe("a member of prices' entries that moves with each refresh", () => {
     >`select ctid::text as id from catalog.prices order by sku, size`;
     return rows.map(({ id }) => id);
   };
-  /** Follows no further SKU. */
+  /** Returns a watch that follows no further SKU. */
   const full = () => {
     const other = new MemberWatch();
     other.note(
@@ -172,7 +172,7 @@ describe("a member of prices' entries that moves with each refresh", () => {
     return other;
   };
 
-  test('does not have their rows rewritten each time, and is stored with anything else that moves', async () => {
+  test('does not have its rows rewritten each time, and is stored with anything else that moves', async () => {
     const turned: MutedChange[] = [];
     for (let n = 1; n <= 4; n += 1)
       turned.push(
@@ -201,7 +201,7 @@ describe("a member of prices' entries that moves with each refresh", () => {
     expect(row).toEqual({ entry: { price: 1000, seen: 6, stock: 2 } });
   });
 
-  test('is heard again once it rests, where nothing but it had moved', async () => {
+  test('is unmuted once it rests, even if nothing else had moved', async () => {
     for (let n = 1; n <= 8; n += 1)
       await refresh(
         () => ({}),
@@ -221,7 +221,7 @@ describe("a member of prices' entries that moves with each refresh", () => {
   });
 });
 
-test('history of members goes with the price history that HISTORY_RETENTION drops; that of columns stays', async () => {
+test('history of members is dropped with the price history by HISTORY_RETENTION; that of columns stays', async () => {
   for (const [n, name] of ['a', 'b', 'c'].entries()) await refresh(() => ({ name, colour: n }));
   const [{ middle }] = await store.sql<[{ middle: string }]>`
     select percentile_disc(0.5) within group (order by id)::text as middle from catalog.product_history`;
@@ -239,7 +239,7 @@ test('history of members goes with the price history that HISTORY_RETENTION drop
   await store.sql`select setval('catalog_internal.dropped_positions', 1, false)`;
 });
 
-test('members that differ are found down to four names; lists and what changes its kind are one', () => {
+test('differing members are found down to four names; lists and changed kinds count as one', () => {
   const changes = memberChanges(
     { a: { b: 1, c: [1, { d: 2 }] }, e: 1 },
     { a: { b: 2, c: [1, { d: 2 }] }, e: { f: 1 }, g: null },
@@ -255,7 +255,7 @@ test('members that differ are found down to four names; lists and what changes i
   expect(membersAlone(own, 'to')).toBe('{"__proto__":{"x":2}}');
 });
 
-test('what two daemons store at once is locked in one order', async () => {
+test('members that two daemons store at once are locked in one order', async () => {
   const { sql } = store;
   const [first, second] = [VIEWS, SEEN].toSorted((a, b) => (a.part < b.part ? -1 : 1)) as [Member, Member];
   await storeMuted(sql, { muted: [first, second], unmuted: [], renewed: [] });

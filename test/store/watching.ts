@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 import { followWatchlist } from './support.ts';
 
-/** What is due now: SKU, reason and rank. */
+/** Returns what is due now: SKU, reason and rank. */
 export async function dueNow(sql: Sql): Promise<string[]> {
   await followWatchlist(sql);
   const rows = await sql`
@@ -9,7 +9,7 @@ export async function dueNow(sql: Sql): Promise<string[]> {
   return rows.map(({ row }) => row as string);
 }
 
-/** Watches SKUs, and has a daemon read that. */
+/** Watches SKUs, and lets a daemon read that. */
 export async function watchNow(sql: Sql, ...skus: readonly string[]): Promise<void> {
   await watch(sql, ...skus);
   await followWatchlist(sql);

@@ -26,7 +26,7 @@ import { dueNow, watch } from './watching.ts';
 const store = useStore();
 
 describe('changes of the list', () => {
-  test('a new weight holds at once for what is urgent, and asks for no refresh', async () => {
+  test('a new weight applies at once to what is urgent, and asks for no refresh', async () => {
     const { sql } = store;
     await knownSkus(sql, ['later']);
     await mark(sql, ['later'], 'sweep');
@@ -39,7 +39,7 @@ describe('changes of the list', () => {
     expect(await dueNow(store.sql)).toEqual(['A watched 20', 'B watched 9', 'later changed 20']);
   });
 
-  test('an upsert marks what is new and weighs what is there', async () => {
+  test('an upsert marks what is new and weighs what exists', async () => {
     const { sql } = store;
     await watch(store.sql, 'A');
     await answerAsked(sql, found('A'));
@@ -51,7 +51,7 @@ describe('changes of the list', () => {
     expect(await dueNow(store.sql)).toEqual(['A changed 4', 'B watched 6']);
   });
 
-  test('another SKU in the place of one is watched, and the former no more', async () => {
+  test('a row whose SKU is replaced watches the new SKU, and no longer the former', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 4)`;
     expect(await dueNow(store.sql)).toEqual(['A watched 4']);
@@ -60,7 +60,7 @@ describe('changes of the list', () => {
   });
 
   test.each(['delete from catalog.watchlist', 'truncate catalog.watchlist'])(
-    '%s: ordinary SKUs from then on, that stay mirrored, and what is inserted anew is marked anew',
+    '%s: the SKUs become ordinary, stay mirrored, and are marked again when inserted again',
     async (statement) => {
       const { sql } = store;
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)`;
@@ -78,7 +78,7 @@ describe('changes of the list', () => {
     },
   );
 
-  test('what is undone, and what is gone again before the commit, marks nothing', async () => {
+  test('changes that are rolled back, or gone before the commit, mark nothing', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
       await tx`insert into catalog.watchlist (sku) values ('gone'), ('kept')`;
@@ -98,8 +98,8 @@ describe('changes of the list', () => {
   });
 });
 
-describe('a seller’s transaction that is not committed', () => {
-  /** Does `work` while the transaction stands open, each of whose statements fails rather than waits. */
+describe('a seller’s open transaction', () => {
+  /** Does `work` beside the open transaction, with a lock timeout so that its statements fail rather than wait. */
   async function beside(
     open: (tx: Sql) => Promise<unknown>,
     work: (impatient: Sql) => Promise<void>,
@@ -120,7 +120,7 @@ describe('a seller’s transaction that is not committed', () => {
     }
   }
 
-  test('holds up no answer, no delta, no baseline and no refresh, and counts from its commit on', async () => {
+  test('blocks no answer, delta, baseline or refresh, and takes effect at its commit', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'), line('C'));
     await sql`insert into catalog.watchlist (sku, weight) values ('B', 2), ('C', 5)`;
@@ -165,7 +165,7 @@ describe('a seller’s transaction that is not committed', () => {
   });
 });
 
-test('sellers in many transactions beside deltas and answers, and two daemons that read the list: nobody is a deadlock’s victim', async () => {
+test('many sellers beside deltas, answers and two daemons that read the list cause no deadlock', async () => {
   const { sql } = store;
   const names = Array.from({ length: 30 }, (_, n) => `S${n}`);
   await standing(store, ...names.slice(0, 15).map((sku) => line(sku)));

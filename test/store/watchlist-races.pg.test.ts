@@ -24,8 +24,8 @@ import {
 import { dueNow } from './watching.ts';
 
 /*
- * Orders of the mirror's transactions, one of which tells the ledger of the watchlist, that went wrong once, each
- * forced by locks.
+ * Orders of the mirror's transactions that went wrong once, each forced by locks. One of the transactions copies
+ * the watchlist to the ledger.
  */
 
 const store = useStore();
@@ -45,7 +45,7 @@ async function untilWaiting(count: number): Promise<void> {
 const delta = (changed: readonly string[], removed: readonly string[] = []) =>
   applyDelta(store.sql, { since: 'm0', toSnapshot: 'd1', changed, removed, nowLive: [] });
 
-/** Reads the list, however long it has to wait for locks. */
+/** Reads the list and copies it to the ledger, however long it waits for locks. */
 async function tellLedger(tx: Pick<Sql, 'unsafe'>): Promise<void> {
   await tx.unsafe('select catalog_internal.read_watchlist(false, 1000)');
   await tx.unsafe('select catalog_internal.watched_to_ledger(1000)');
@@ -58,8 +58,8 @@ const watchAndTell = async (sql: Sql, ...skus: readonly string[]) => {
   await sql.begin(tellLedger);
 };
 
-describe('the rank of what is urgent is the weight that was committed last', () => {
-  test('where a mark read the former weight and then waited for who told of the new one', async () => {
+describe('the rank of an urgent SKU is the weight that was committed last', () => {
+  test('even if a mark read the former weight and then waited for the new one to be copied', async () => {
     const { sql } = store;
     await watchAndTell(sql, 'A');
     await sql`update catalog.watchlist set weight = 9`;
@@ -74,7 +74,7 @@ describe('the rank of what is urgent is the weight that was committed last', () 
   });
 
   test.each(['update catalog.watchlist set weight = 9', 'delete from catalog.watchlist'])(
-    '%s, committed beside a mark that made the SKU urgent and was not yet',
+    'even after %s, committed beside an uncommitted mark that made the SKU urgent',
     async (statement) => {
       const { sql } = store;
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 5)`;
@@ -92,8 +92,8 @@ describe('the rank of what is urgent is the weight that was committed last', () 
   );
 });
 
-describe('nobody is a deadlock’s victim where', () => {
-  /** Begins `work`, which comes to wait for B, then watches A and again A and B, and lets B go. */
+describe('there is no deadlock if', () => {
+  /** Starts `work`, which comes to wait for B, watches A and then A and B again, and releases B. */
   async function besideSellers(work: () => Promise<unknown>): Promise<void> {
     const { sql } = store;
     const running: Promise<unknown>[] = [];
@@ -126,18 +126,18 @@ describe('nobody is a deadlock’s victim where', () => {
     await besideSellers(() => refreshSkus(store.sql, ['A', 'B']));
   });
 
-  /** Both are watched, and B's row of the ledger was written first. */
+  /** Watches both SKUs; B's row of the ledger is written first. */
   async function watchBoth(): Promise<void> {
     await watchAndTell(store.sql, 'B');
     await watchAndTell(store.sql, 'A');
   }
 
-  /** Has a seller's commit of new weights wait for A's row of the ledger, `work` behind it, and lets A go. */
+  /** Lets a seller's commit of new weights wait for A's row of the ledger, and `work` behind it, and releases A. */
   async function besideWeights(work: () => Promise<unknown>): Promise<void> {
     const { sql } = store;
     const seller = connect(store.url, { max: 1 });
     try {
-      // The mirror's own transactions are tried again: it must not be them that find the deadlock.
+      // The mirror's own transactions are retried, so they must not be the ones that detect the deadlock.
       await seller`set deadlock_timeout = '1ms'`;
       const running: Promise<unknown>[] = [];
       await sql.begin(async (other) => {
@@ -169,26 +169,26 @@ describe('nobody is a deadlock’s victim where', () => {
     await besideWeights(() => baseline(store.url, [line('A', { hash: 'h2' })]));
   });
 
-  test('a seller changes weights while everything is to be refreshed', async () => {
+  test('a seller changes weights while everything is being refreshed', async () => {
     const { sql } = store;
     await watchBoth();
     await sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
     await besideWeights(() => refreshAll(sql, 'prices'));
   });
 
-  test('a seller changes weights of what a call had that is given back', async () => {
+  test('a seller changes weights of SKUs whose call is given back', async () => {
     await watchBoth();
     const claim = await claimAll(store.sql);
     await besideWeights(() => returnClaim(store.sql, claim, ['A', 'B']));
   });
 
-  test('a seller changes weights of what a call had that has failed', async () => {
+  test('a seller changes weights of SKUs whose call failed', async () => {
     await watchBoth();
     const claim = await claimAll(store.sql);
     await besideWeights(() => storeFailedCall(store.sql, { claim, ...FAILED }));
   });
 
-  test('a call has failed while somebody refreshes one of its SKUs', async () => {
+  test('a call failed while somebody refreshes one of its SKUs', async () => {
     const { sql } = store;
     await watchBoth();
     const claim = await claimAll(sql);
@@ -212,7 +212,7 @@ describe('nobody is a deadlock’s victim where', () => {
     }
   });
 
-  test('one call has failed while another works, and both teach the size of calls', async () => {
+  test('one call failed while another works, and both teach the size of calls', async () => {
     const { sql } = store;
     await watchBoth();
     const claim = await claimAll(sql);
@@ -237,7 +237,7 @@ describe('nobody is a deadlock’s victim where', () => {
   });
 });
 
-describe('holds up no delta, answer, baseline or refresh:', () => {
+describe('no delta, answer, baseline or refresh is blocked by', () => {
   test.each([
     ['a seller who has locked the list', 'lock table catalog.watchlist in access exclusive mode'],
     ['a seller who is emptying it', 'truncate catalog.watchlist'],

@@ -100,7 +100,7 @@ describe('watching a SKU', () => {
     ['a,b,{c}'],
     ['NULL'],
     ['x'.repeat(512)],
-  ])('takes it as it is spelled: %j', async (sku) => {
+  ])('takes its name literally: %j', async (sku) => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values (${sku}, 2)`;
     expect(await dueNow(store.sql)).toEqual([`${sku} watched 2`]);
@@ -118,17 +118,17 @@ describe('watching a SKU', () => {
     ['A', -1, 'watchlist_weight'],
     ['A', Number.NaN, 'watchlist_weight'],
     ['A', Infinity, 'watchlist_weight'],
-  ])('refuses what can be no SKU and no weight: %j %j', async (sku, weight, constraint) => {
+  ])('refuses what can be no SKU or no weight: %j %j', async (sku, weight, constraint) => {
     await expect(
       store.sql`insert into catalog.watchlist (sku, weight) values (${sku}, ${weight})`,
     ).rejects.toThrow(constraint);
   });
 
-  test('20,000 of them in one statement marks each', async () => {
+  test('by 20,000 rows in one statement marks each', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) select 'S' || n, 1 + n % 5 from generate_series(1, 20000) n`;
     await followWatchlist(sql);
-    // Not joined: where autovacuum has just analyzed empty tables, Postgres would compare each with each.
+    // Not joined: if autovacuum has just analyzed empty tables, Postgres would compare each row with each.
     const [row] = await sql`
       select count(*)::int as marked, count(distinct rank)::int as ranks, min(generation) as least, max(generation) as most,
         (select count(*)::int from catalog.skus) as known
@@ -141,7 +141,7 @@ describe('watching a SKU', () => {
 });
 
 describe('a watched SKU', () => {
-  test('that the partner says 0009 for is not found, asked again in its time, and at once when watched anew', async () => {
+  test('that is 0009 is not found, requested again in its time, and at once when watched anew', async () => {
     const { sql } = store;
     await watch(store.sql, 'G');
     await answerAsked(sql, { sku: 'G', kind: 'not_found' });
@@ -154,7 +154,7 @@ describe('a watched SKU', () => {
     expect(await stateOf(sql, 'G')).toMatchObject({ state: 'priced' });
   });
 
-  test('that is removed is asked again in its time, as nothing else would tell that it is back', async () => {
+  test('that is removed is requested again in its time, because nothing else would show that it is back', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
     await watch(store.sql, 'A');
@@ -185,7 +185,7 @@ describe('a watched SKU', () => {
     expect([await pricesOf(sql, 'A'), await pricesOf(sql, 'U')]).toEqual([{ 9: 90 }, { 9: 70 }]);
   });
 
-  test('keeps the wait of a deferral, and is tried at once after an error', async () => {
+  test('keeps the wait of a deferral, and is due at once after an error', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D', 'E']);
     await answerAsked(
@@ -205,11 +205,11 @@ describe('the list as a whole', () => {
   const watched = async () =>
     (await store.sql`select sku from catalog_internal.watched order by sku`).map(({ sku }) => sku as string);
 
-  test('is compared with what is watched: rows that came by replication count, and are gone when they are', async () => {
+  test('is compared with what is watched: replicated rows count, and deleted ones are forgotten', async () => {
     const { sql } = store;
     await watch(sql, 'B', 'C');
     await ledger(sql);
-    // An apply worker fires no trigger of statements.
+    // A replication worker fires no statement triggers.
     await sql`alter table catalog.watchlist disable trigger user`;
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 5)`;
     await sql`update catalog.watchlist set weight = 7 where sku = 'B'`;
@@ -223,7 +223,7 @@ describe('the list as a whole', () => {
     expect((await ledger(sql)).get('B')?.generation).toBe(1);
   });
 
-  test('is watched up to its limit, by weight; the rest is left out, and comes in when there is room', async () => {
+  test('is watched up to its limit, by weight; the rest is left out until there is room', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) select 'S' || n, n from generate_series(1, 8) n`;
     await readAll(5);
@@ -239,7 +239,7 @@ describe('the list as a whole', () => {
     expect(await readLeftOut(sql)).toBe(2);
   });
 
-  test('of 5,000 SKUs is told to the ledger in pieces, and goes on where a daemon has died between them', async () => {
+  test('is copied to the ledger in pieces, and continues if a daemon has died between them', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku) select 'S' || n from generate_series(1, 5000) n`;
     await sql`select catalog_internal.read_watchlist(false, 10000)`;
@@ -249,7 +249,7 @@ describe('the list as a whole', () => {
     expect((await callInputs(sql)).watchlistMoved).toBe(false);
   });
 
-  test('that somebody else reads is not waited for', async () => {
+  test('is not waited for if somebody else is reading it', async () => {
     const { sql } = store;
     await watch(sql, 'A');
     await sql.begin(async (tx) => {
@@ -261,7 +261,7 @@ describe('the list as a whole', () => {
 });
 
 describe('between two readings of the list', () => {
-  test('a SKU that is taken off, put on and taken off again is not asked for', async () => {
+  test('a SKU that is removed, added and removed again is not requested', async () => {
     const { sql } = store;
     await standing(store, line('A'));
     await watch(sql, 'A');
@@ -275,11 +275,11 @@ describe('between two readings of the list', () => {
     expect(await dueNow(sql)).toEqual([]);
   });
 
-  test('a SKU whose weight changes before the ledger was told of it is asked for all the same', async () => {
+  test('a SKU whose weight changes before it is copied to the ledger is still requested', async () => {
     const { sql } = store;
     await standing(store, line('A'));
     await watch(sql, 'A');
-    // A daemon that dies here has read the list, and told the ledger nothing.
+    // A daemon that dies here has read the list, but copied nothing to the ledger.
     await sql`select catalog_internal.read_watchlist(false, 100)`;
     await sql`update catalog.watchlist set weight = 7`;
     await followWatchlist(sql);

@@ -24,7 +24,7 @@ const answered = (
   renamed = false,
 ) => judgePrices({ before, now, renamed }, held, known);
 
-describe('while prices move in masses', () => {
+describe('a doubt during a mass move', () => {
   const going: KnownMassMove = { ...QUIET, since: new Date(0), usual: 0.05 };
   const moved = new Map([...USUAL, ['41', 4000]]);
   const massMoved = (minutes: number): HeldDoubt => ({
@@ -40,7 +40,7 @@ describe('while prices move in masses', () => {
     expect(answered(prices(), USUAL, null, going)).toEqual({ kind: 'none' });
   });
 
-  test('ends with a second answer, also where that has moved a little, or is as before', () => {
+  test('ends with a second answer, even if that moved a little or is as before', () => {
     expect(answered(moved, moved, massMoved(1), going)).toEqual({ kind: 'stays' });
     expect(answered(moved, new Map([...moved, ['42', 4350]]), massMoved(6), going)).toEqual({
       kind: 'ends',
@@ -49,7 +49,7 @@ describe('while prices move in masses', () => {
     expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
   });
 
-  test('to one price for all sizes, only an answer with several ends it', () => {
+  test('ends, if all sizes have one price, only with an answer that has several', () => {
     const onePrice: KnownMassMove = { ...going, kind: 'one-price' };
     const one = (price: number) => new Map([...USUAL.keys()].map((size) => [size, price]));
     const held: HeldDoubt = { doubt: 'implausible', oddity: 'one-price', believed: USUAL, minutes: 90 };
@@ -67,13 +67,13 @@ describe('while prices move in masses', () => {
     expect(answered(USUAL, USUAL, swapped, onePrice)).toEqual({ kind: 'ends', back: true });
   });
 
-  describe('by a common factor', () => {
+  describe('with a common factor', () => {
     const factor = Math.log(100);
     const inSatang = (sizes: SizePrices) => new Map([...sizes].map(([size, price]) => [size, 100 * price]));
     const byFactor: KnownMassMove = { ...going, kind: 'factor', factor };
     const jumped: HeldDoubt = { doubt: 'implausible', oddity: 'jump', believed: USUAL, minutes: 90 };
 
-    test('no number of answers ends it, and what goes on to move stays in that unit', () => {
+    test('is ended by no number of answers, and later moves stay in that unit', () => {
       const now = inSatang(USUAL);
       expect(answered(now, now, jumped, byFactor)).toEqual({ kind: 'stays', isFault: true });
       const later = inSatang(moved);
@@ -81,7 +81,7 @@ describe('while prices move in masses', () => {
       expect(answered(now, later, jumped, going)).toEqual({ kind: 'ends', back: false });
     });
 
-    test('one of many is so until it is as before, also once others no longer move by it', () => {
+    test('lasts for one of many until its prices are as before, even once others no longer move by the factor', () => {
       const now = inSatang(USUAL);
       const first = answered(USUAL, now, null, byFactor);
       expect(first).toMatchObject({ kind: 'begins', oddity: 'unit-of-many' });
@@ -106,17 +106,17 @@ describe('while prices move in masses', () => {
       expect(judged).toMatchObject({ sample: null, confirmInMs: null });
     });
 
-    test('where no size is there any longer, the level of all tells it', () => {
+    test('recognises the unit by the overall level if no size is left', () => {
       const others = new Map([...inSatang(USUAL)].map(([size, price]) => [`US ${size}`, price]));
       expect(answered(USUAL, others, null, byFactor)).toMatchObject({ oddity: 'unit-of-many' });
     });
 
-    test('an answer as before ends it, and what only moved ends with a second answer', () => {
+    test('ends with an answer as before, and for an ordinary move with a second answer', () => {
       expect(answered(inSatang(USUAL), USUAL, jumped, byFactor)).toEqual({ kind: 'ends', back: true });
       expect(answered(moved, moved, massMoved(6), byFactor)).toEqual({ kind: 'ends', back: false });
     });
 
-    test('first prices are doubted until it is over: nobody knows their unit', () => {
+    test('covers first prices until the mass move is over, because their unit is unknown', () => {
       expect(answered(prices(), USUAL, null, byFactor)).toMatchObject({
         kind: 'begins',
         doubt: 'mass-move',
@@ -132,7 +132,7 @@ describe('while prices move in masses', () => {
       expect(judged?.sample?.odd).toBe(false);
     });
 
-    test('what is accepted is odd no longer; another move is', () => {
+    test('does not begin with an accepted factor, but does with another move', () => {
       const accepted: KnownMassMove = { ...QUIET, accepted: factor };
       expect(answered(USUAL, inSatang(moved), null, accepted)).toEqual({ kind: 'none' });
       expect(answered(USUAL, inSatang(moved), null, { ...accepted, since: new Date(0) })).toEqual({
@@ -156,7 +156,7 @@ describe('while prices move in masses', () => {
     test.each([
       ['one size of ten jumps by about as much: its cheap offer was sold', [5]],
       ['half of the sizes do', [5, 5, 5, 5, 5]],
-    ])('it is an ordinary jump where %s', (_, of) => {
+    ])('is an ordinary jump if %s', (_, of) => {
       const known = { ...byFactor, factor: Math.log(4.3) };
       const jump = times(...of);
       const begins = answered(USUAL, jump, null, known);
@@ -169,19 +169,19 @@ describe('while prices move in masses', () => {
       ['some sizes are in the unit', [4.3, 4.5]],
       ['most sizes are, and have moved', [5, 5, 5, 5, 5, 5]],
       ['the market has fallen, so that one alone is as far', [...Array.from({ length: 9 }, () => 3.4), 9]],
-    ])('it is of many where %s', (_, of) => {
+    ])('has the oddity "unit-of-many" if %s', (_, of) => {
       const known = { ...byFactor, factor: Math.log(4.3) };
       expect(answered(USUAL, times(...of), null, known)).toMatchObject({ oddity: 'unit-of-many' });
     });
 
-    test('what is accepted is odd where a size beside it has moved by something else', () => {
+    test('begins in spite of an accepted factor if another size moved by something else', () => {
       const accepted: KnownMassMove = { ...QUIET, accepted: factor };
       expect(answered(USUAL, times(100, 100), null, accepted)).toEqual({ kind: 'none' });
       for (const other of [1 / 31, 4])
         expect(answered(USUAL, times(100, 100, other), null, accepted)).toMatchObject({ oddity: 'jump' });
     });
 
-    test('each answer in it shows that it goes on, and is followed by a refresh as ever', () => {
+    test('counts each answer as evidence that the fault goes on, and is followed by the usual refresh', () => {
       const now = inSatang(USUAL);
       const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => jumped, byFactor);
       expect(judged?.sample?.odd).toBe(true);
@@ -191,7 +191,7 @@ describe('while prices move in masses', () => {
   });
 });
 
-test('a SKU whose numbers go on changing is doubted on, and shows masses nothing more', () => {
+test('a SKU whose numbers keep changing stays doubted, but is no more evidence of a mass move', () => {
   const usual = prices(4000, 4100, 4300);
   const [dear, dearer] = [prices(12_600, 4100, 4300), prices(14_700, 4100, 4300)];
   const judge = (before: SizePrices, now: SizePrices, held: HeldDoubt | null) =>
@@ -207,7 +207,7 @@ test('a SKU whose numbers go on changing is doubted on, and shows masses nothing
   expect(judge(dear, dear, held)).toMatchObject({ judgement: { kind: 'ends' } });
 });
 
-describe('SKUs that had a fault have it still', () => {
+describe('SKUs that had a fault still have it', () => {
   const faulty = (now: SizePrices, oddity: FaultyPrices['oddity'] = 'unit-of-many'): FaultyPrices => ({
     sku: 'A',
     oddity,
