@@ -3,10 +3,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
 
-/** One that nothing is counted by. */
+/** A permit that counts nothing. */
 export const permit = { settle: async () => Promise.resolve() };
 
-/** A client with the usual names, for the length of one test. */
+/** Creates a client with the usual names, for the length of one test. */
 export function clientOf(baseUrl: URL) {
   const client = createPartnerClient({
     baseUrl,
