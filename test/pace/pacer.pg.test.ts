@@ -70,7 +70,7 @@ describe('a daemon beside one that was refused', () => {
     expect(bad.breaker.explain()).toBeNull();
   });
 
-  test('sends the next half-open request first if the other one’s last attempt got no answer', async () => {
+  test('sends the next half-open request first if the other one’s last attempt was in vain', async () => {
     const [near, far] = [daemon(), daemon()];
     await near.send(FORBIDDEN);
     await letBackoffEnd(store.sql);

@@ -59,7 +59,7 @@ describe('catalog.take_request', () => {
     expect(await take()).toBeGreaterThan(0);
   });
 
-  test('above the floor waits for the first request of another service to leave the window, not one of the mirror', async () => {
+  test('with only the floor left waits for a request of another service to leave the window, not one of the mirror', async () => {
     await sent(1, 3000, 'mirror');
     await sent(BESIDE_FLOOR, 600, 'other');
     const minutes = (await take()) / 60_000;

@@ -72,7 +72,7 @@ test.each([
   expect((await all(fileAt(await serve(listener)))).last).toMatchObject({ ageSeconds });
 });
 
-describe('a file is limited', () => {
+describe('the limits of a file', () => {
   const text = fileOf(1000);
   const send =
     (bytes: Buffer): Listener =>
@@ -84,11 +84,11 @@ describe('a file is limited', () => {
     ['bytes after decompression', gzipSync(text), { bytes: 10_000 }],
     ['bytes after the second decompression', gzipSync(gzipSync(text)), { bytes: 10_000 }],
     ['lines', text, { lines: 999 }],
-  ])('in %s', async (_name, bytes, caps) => {
+  ])('apply to %s', async (_name, bytes, caps) => {
     expect(await kindAt(send(bytes), { caps })).toBe('file-too-large');
   });
 
-  test('in its announced length, before a byte is read', async () => {
+  test('apply to its announced length, before a byte is read', async () => {
     const listener: Listener = (_request, response) => {
       response.writeHead(200, { 'content-length': 20_000 });
       response.flushHeaders();
@@ -96,7 +96,7 @@ describe('a file is limited', () => {
     expect(await kindAt(listener, { caps: { compressedBytes: 10_000 } })).toBe('file-too-large');
   });
 
-  test('in the length of its lines: one longer than any string is cut on the way, not buffered', async () => {
+  test('apply to the length of its lines: one longer than any string is cut on the way, not buffered', async () => {
     const member = gzipSync('x'.repeat(1024 * 1024));
     const bomb = Buffer.concat([...Array.from({ length: 540 }, () => member), gzipSync(`\n${lineText(1)}`)]);
     const { lines, rejected } = await all(fileAt(await serve(send(bomb))));
@@ -104,13 +104,13 @@ describe('a file is limited', () => {
     expect(lines).toHaveLength(1);
   });
 
-  test('so that sizes exactly at the limits are read', async () => {
+  test('allow sizes exactly at them', async () => {
     const base = await serve(send(text));
     const caps = { compressedBytes: text.length, bytes: text.length, lines: 1000 };
     expect((await all(fileAt(base, { caps }))).lines).toHaveLength(1000);
   });
 
-  test('by a total timeout, an idle timeout and an abort', async () => {
+  test('include a total timeout, an idle timeout and an abort', async () => {
     const stall: Listener = (_request, response) => {
       response.write(fileOf(10));
     };
@@ -124,7 +124,7 @@ describe('a file is limited', () => {
     expect(await kindAt(aborting, { signal: controller.signal })).toBe('aborted');
   });
 
-  test('a file whose host does not answer is a network error', async () => {
+  test('do not hide that nothing listens: this is a network error', async () => {
     const error = await failure(fileAt(new URL('http://127.0.0.1:1')));
     expect(error).toMatchObject({ kind: 'network', message: 'manifest-file: network (ECONNREFUSED)' });
     // Nobody configured this address.

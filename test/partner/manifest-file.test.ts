@@ -8,7 +8,7 @@ import { PATIENCE_MS } from '../support/eventually.ts';
 import { all, failure, fileAt, fileOf, kindAt, lineText, LOOPBACK } from './manifest-reading.ts';
 import { serve, type Listener } from './server.ts';
 
-describe('a manifest file is read if it is', () => {
+describe('reading a manifest file', () => {
   const plain = fileOf(20);
   test.each<[string, Buffer, string | null]>([
     ['plain', plain, null],
@@ -125,7 +125,7 @@ test('the request has the query of the presigned URL, no Authorization and no bo
   expect(seen).toEqual({ method: 'GET', url: '/m.gz?X-Amz-Signature=canary', authorization: undefined });
 });
 
-describe('a manifest file is refused:', () => {
+describe('refusals of a manifest file', () => {
   test.each<[number, PartnerErrorKind]>([
     [403, 'url-expired'],
     [301, 'file-fault'],

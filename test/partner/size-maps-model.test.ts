@@ -114,7 +114,7 @@ const toldByFew = world.map((backEnds) =>
       })),
 );
 
-test('the same holds for a mirror whose calls contain few SKUs', async () => {
+test('no other member becomes a price, and everything is read, even if calls contain few SKUs', async () => {
   await fc.assert(
     fc.asyncProperty(
       toldByFew,

@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Pending, Raw } from './partner.ts';
 
-/** Draws the numbers of one history. */
+/** The random draws of one history, each below a bound. */
 export type Draw = (below: number) => number;
 
 type Reconciliation = {

@@ -128,7 +128,7 @@ test('a snapshot rebuilt under the id of the rejected token is accepted, whoever
   }
 });
 
-test('the own snapshot rebuilt while a delta ran is found by the next check, although its time is the same', async () => {
+test('the mirror’s own snapshot, rebuilt while a delta ran, is found by the next check despite its equal time', async () => {
   await store.sql`update catalog_internal.tasks set running_until = now() where task = 'delta'`;
   partner.named = { ...partner.named, generatedAt: built(7) };
   await run('catalog-check');

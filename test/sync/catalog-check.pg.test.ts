@@ -92,7 +92,7 @@ describe('if the delta reports nothing new while the manifest route names a newe
     expect(await found()).toEqual(BEHIND);
   });
 
-  test('a check follows as soon as it leads on, whether that is where the catalog is', async () => {
+  test('as soon as it leads on, a check follows whether that is where the catalog is', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     await minutesLater(31);

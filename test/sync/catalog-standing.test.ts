@@ -122,7 +122,7 @@ describe('the delta, when a newer snapshot is named,', () => {
     ['suspected', null],
     ['behind', null],
     ['distrusted', 'distrusted'],
-  ])('without one becomes, from %s, %s', (before, after) => {
+  ])('otherwise turns from %s to %s', (before, after) => {
     const standing = { ...FOLLOWING, doubt: before, behindSince: at(1) };
     expect(doubtAfter({ snapshotId: 's6', generatedAt: at(6) }, standing)).toBe(after);
     expect(doubtAfter({ snapshotId: 's0', generatedAt: at(0) }, standing)).toBe(after);

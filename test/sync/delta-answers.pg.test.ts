@@ -41,7 +41,7 @@ describe('delta answers that move the token', () => {
     expect([(await readSyncState(store.sql)).snapshotId, await isRead()]).toEqual(['s106', false]);
   });
 
-  test('without SKUs are recognised as endless after a hundred; then three are enough, until one stands still', async () => {
+  test('to new ones each time, without SKUs, are recognised after 100; then three suffice until one stands still', async () => {
     partner.answers = (since) => ({ toSnapshot: `s${Number(since.slice(1)) + 1}` });
     await run('delta');
     expect([partner.polls, await isRead()]).toEqual([100, true]);

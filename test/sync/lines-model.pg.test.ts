@@ -191,7 +191,7 @@ const SHOWN = [5, 1, 4].flatMap((odd): Step[] => [
 ]);
 const HISTORIES = runs(2, 10);
 
-test('whatever happens to its SKUs, none waits too long, and prices become those of the partner', async () => {
+test('whatever happens to the SKUs of lines, none waits too long, and in the end prices are the partner’s', async () => {
   const turns = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40, size: 'max' }), async (steps) => {

@@ -54,7 +54,7 @@ describe('a call that may have met the ceiling', () => {
     expect(met(call(5, 0, 0, { snapshotDeferred: 1 }))).toBe(false);
   });
 
-  test('with some SKUs deferred counts if most of the last calls were like it, and it asked for no more than others got', () => {
+  test('with some SKUs deferred counts if most recent calls were like it, and others got as many as it asked for', () => {
     const part = (partlyDeferred: number, lastDeferred: number, best = 5) =>
       met(call(5, 3, 0), NO_CEILING, { partlyDeferred, lastDeferred, best });
     expect(part(9, 20)).toBe(false);

@@ -184,7 +184,7 @@ test('lines of a later batch are kept if the earlier ones had fewer than twenty 
   expect(kept).toHaveLength(20);
 });
 
-test('a long one reports its progress and the remaining time every three seconds, also for an unknown size', async () => {
+test('a long manifest reports its progress and remaining time every three seconds, also for an unknown size', async () => {
   let elapsed = 0;
   // A second passes each time it is read, so that batches take as long as on a slow line.
   const slow: Clock = { ...systemClock, monotonic: () => (elapsed += 1000) };

@@ -92,7 +92,7 @@ test('tables never analyzed, or without a page then, are planned by their size a
   await sql`drop table catalog_internal.never_analyzed, catalog_internal.had_no_page`;
 });
 
-test('until then maintenance reads each SKU in the ledger once, though Postgres takes it for empty', async ({
+test('before tables are analyzed, maintenance looks up each SKU in the ledger instead of scanning it', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
