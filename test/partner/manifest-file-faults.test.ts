@@ -47,7 +47,7 @@ describe('a damaged file', () => {
     expect(await kindAt(listener)).toBe('file-corrupt');
   });
 
-  test('yields the batches before the damage, and then an error', async () => {
+  test('yields only whole batches before the damage, and then an error', async () => {
     const base = await serve((_request, response) => {
       response.write(fileOf(50), () => response.destroy());
     });
