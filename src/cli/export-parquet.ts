@@ -1,6 +1,10 @@
-import type { FileHandle } from 'node:fs/promises';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { ColumnType, ExportColumn } from '../store/history/export.ts';
+
+/** What a Parquet file is written to. */
+interface Appendable {
+  appendFile(bytes: Uint8Array): Promise<void>;
+}
 
 type Element = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
@@ -23,9 +27,9 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<Element, 'name'>>> = {
 
 /** Passes the bytes of a row group on to the file, and waits until the file has taken them. */
 class FileWriter extends ByteWriter {
-  readonly #file: FileHandle;
+  readonly #file: Appendable;
 
-  constructor(file: FileHandle) {
+  constructor(file: Appendable) {
     super();
     this.#file = file;
   }
@@ -42,7 +46,7 @@ class FileWriter extends ByteWriter {
  * file do; the file is then incomplete.
  */
 export async function writeParquet(
-  file: FileHandle,
+  file: Appendable,
   columns: readonly ExportColumn[],
   batches: AsyncIterable<readonly (readonly unknown[])[]>,
   onRows: (rows: number) => void,

@@ -16,13 +16,15 @@ export class NotWritten extends Error {
 }
 
 /** Returns NotWritten for a file that was begun: the system takes no more of it, or not under this name. */
-export const notWritten = (path: string, cause: unknown): NotWritten =>
+const notWritten = (path: string, cause: unknown): NotWritten =>
   new NotWritten(path, 'make room, or write elsewhere', cause);
 
 /** A file that gets its name only when it is complete. Until then it is beside it under another name. */
 export interface PendingFile {
   readonly path: string;
   readonly handle: FileHandle;
+  /** Appends to the file. @throws NotWritten */
+  appendFile(bytes: Uint8Array): Promise<void>;
   /**
    * Flushes the file to the disk; rejects with NotWritten if its name was taken meanwhile. Returns its size in bytes.
    */
@@ -53,6 +55,11 @@ export async function createPendingFile(path: string, replace: boolean): Promise
   return {
     path,
     handle,
+    async appendFile(bytes) {
+      await handle.appendFile(bytes).catch((error: unknown) => {
+        throw notWritten(path, error);
+      });
+    },
     async finish() {
       const { size } = await handle.stat();
       // On file systems that delay writes, such as NFS, a full disk is reported here.

@@ -17,7 +17,7 @@ import {
   lockExported,
 } from '../store/history/export.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { createPendingFile, NotWritten, notWritten, type PendingFile } from './export-pending-file.ts';
+import { createPendingFile, NotWritten, type PendingFile } from './export-pending-file.ts';
 import { hiddenLine } from './hidden-rows.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, untilStopped } from './process.ts';
@@ -192,7 +192,7 @@ async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<
 async function writeOne(
   tx: Tx,
   what: Export,
-  { path, handle }: PendingFile,
+  file: PendingFile,
   since: string | null,
   signal: AbortSignal,
 ): Promise<number> {
@@ -200,24 +200,16 @@ async function writeOne(
   const { writeParquet } = await import('./export-parquet.ts');
   const isWhole = since === null || !hasSince(what);
   const tell = progress(what, isWhole ? await estimateRows(tx, what) : null);
-  try {
-    return await writeParquet(
-      handle,
-      exportColumns(what),
-      readExport(tx, what, { since, batch: BATCH }),
-      (rows) => {
-        signal.throwIfAborted();
-        tell(rows);
-      },
-    );
-  } catch (error) {
-    throw isOfFile(error) ? notWritten(path, error) : error;
-  }
+  return await writeParquet(
+    file,
+    exportColumns(what),
+    readExport(tx, what, { since, batch: BATCH }),
+    (rows) => {
+      signal.throwIfAborted();
+      tell(rows);
+    },
+  );
 }
-
-/** Returns whether an error comes from writing: the disk is full, a limit is reached, the device fails. */
-const isOfFile = (error: unknown): boolean =>
-  error instanceof Error && 'syscall' in error && error.syscall === 'write';
 
 const numberOf = (value: number): string => count(Math.round(value));
 

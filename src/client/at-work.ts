@@ -3,12 +3,12 @@ import { within } from '../lib/clock.ts';
 import { asLogin } from '../store/connection/own-session.ts';
 import { isByPooler } from './pooler.ts';
 
-/** Longest time that the question may take, connecting included. */
+/** Longest time for the question, including connecting. */
 const ASK_WITHIN_MS = 10_000;
 
 /*
- * By the session's number, unless another has it by now. What a session does is not shown where track_activities is
- * off: then one in a transaction counts as at work.
+ * Finds the session by its pid, unless another session has that pid by now. If track_activities is off, Postgres
+ * does not show what a session does; then a session in a transaction counts as at work.
  */
 const AT_WORK = `
   select pg_backend_pid() as asking, exists (
@@ -21,9 +21,9 @@ const AT_WORK = `
   ) as works`;
 
 /**
- * For the driver's `isworking`: asks, on a connection that is made for it, whether Postgres is at work for a session of
- * which nothing was heard for so long. Behind a pooler nobody knows which session that is: it counts as at work, and
- * the pooler has limits of its own. Rejects where it cannot be asked, or not in time.
+ * Creates the driver's `isworking`: asks, on a new connection, whether Postgres is at work for a session that has
+ * sent nothing for `silentMs`. Behind a pooler that session is unknown: it counts as at work, and the pooler has
+ * limits of its own. Rejects if Postgres cannot be asked, or not in time.
  */
 export function askingAtWork(open: () => Sql): (pid: number, silentMs: number) => Promise<boolean> {
   return async (pid, silentMs) => {

@@ -2,12 +2,12 @@ import type { MetadataColumn } from '../declared/metadata.ts';
 import { isObject, parseJson } from '../lib/json.ts';
 import type { PRICE_SOURCES, SKU_STATES } from '../store/schema/catalog.ts';
 
-/** What all rows of catalog.changes() have. */
+/** What all rows of catalog.changes() have in common. */
 interface AnyChange {
-  /** Where the change stands in the order of all of them: a bigint, as text. */
+  /** Position of the change in the order of all changes: a bigint, as text. */
   readonly position: string;
   readonly sku: string;
-  /** The size keys of the SKU have a new meaning from here on: no move of the market. */
+  /** The size keys of the SKU have a new meaning from here on; the market did not move. */
   readonly meaning_changed: boolean;
   readonly observed_at: Date;
 }
@@ -23,7 +23,7 @@ export interface PriceChange extends AnyChange {
   readonly new_value: null;
 }
 
-/** A column of catalog.products, or members of its object `product` (values are then JSON text: see `productAfter`). */
+/** A column of catalog.products, or members of its object `product` (as JSON text: see `productAfter`). */
 export interface ProductChange extends AnyChange {
   readonly kind: 'product';
   readonly size: null;
@@ -34,7 +34,7 @@ export interface ProductChange extends AnyChange {
   readonly new_value: string | null;
 }
 
-/** The SKU itself. `state` from null: it appears; `state` to null: it is mirrored no longer, and all of it goes. */
+/** The SKU itself. `state` from null: it appears. `state` to null: it is no longer mirrored, and all of it goes. */
 export interface SkuChange extends AnyChange {
   readonly kind: 'sku';
   readonly size: null;
@@ -66,9 +66,8 @@ export const CHANGE_COLUMNS = [
 ] as const satisfies readonly (keyof Change)[];
 
 /**
- * A change from the values of its columns, in their order. A client may have been told to read types in ways of its
- * own, as Drizzle does, so what depends on that is read from text: `position`, and `observed_at` as epoch
- * milliseconds.
+ * Builds a change from the values of its columns, in their order. A client may parse types in its own way, as
+ * Drizzle does, so whatever depends on that is read as text: `position`, and `observed_at` as epoch milliseconds.
  */
 export function changeOf(values: readonly unknown[]): Change {
   const change = Object.fromEntries(CHANGE_COLUMNS.map((column, at) => [column, values[at]]));
@@ -78,7 +77,7 @@ export function changeOf(values: readonly unknown[]): Change {
 type Members = Readonly<Record<string, unknown>>;
 const member = (of: Members, name: string): unknown => (Object.hasOwn(of, name) ? of[name] : undefined);
 
-/** `held` after those of its members that moved, given as they were and as they are; members of members, too. */
+/** Returns `held` after some of its members have changed from `were` to `are`, including members of members. */
 function merged(held: unknown, were: unknown, are: unknown): unknown {
   if (!isObject(held) || !isObject(were) || !isObject(are)) return are;
   const kept = Object.entries(held).filter(
@@ -94,9 +93,10 @@ function merged(held: unknown, were: unknown, are: unknown): unknown {
 const parsed = (text: string | null): unknown => (text === null ? null : parseJson(text));
 
 /**
- * The object `product` after a change, for who keeps a copy of it; null: there is none (yet). Pure, and the same as
- * catalog.product_after() in SQL. A change of a price or of the SKU leaves it as it is, but for a SKU that is
- * mirrored no longer. Throws SyntaxError where a value of field `product` is not JSON, which the feed never has.
+ * Returns the object `product` after a change, for programs that keep a copy of it; null if there is none (yet).
+ * Pure, and the same as catalog.product_after() in SQL. A change of a price or of the SKU leaves it unchanged,
+ * unless the SKU is no longer mirrored. Throws SyntaxError if a value of field `product` is not JSON, which never
+ * happens in the feed.
  */
 export function productAfter(product: Members | null, change: Change): Members | null {
   if (change.kind === 'sku') return change.field === 'state' && change.new_value === null ? null : product;

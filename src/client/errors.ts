@@ -6,18 +6,18 @@ import {
   storeFailure,
 } from '../store/connection/sql-errors.ts';
 
-/** What can be wrong beyond what Postgres and the network may do at any time. */
+/** What can be wrong besides the usual failures of Postgres and the network. */
 export type FollowErrorKind =
-  /** The changes after the position are no longer kept, or it is of another history: a copy has to be made anew. */
+  /** The changes after the position are no longer stored, or it is of another history: make the copy again. */
   | 'position-lost'
   /** The database has no mirror, or one of a version without catalog.changes_snapshot(). */
   | 'no-mirror'
   /** The role may not read the feed. */
   | 'not-allowed'
-  /** An option, or a stored position, is not what it can be. */
+  /** An option or a stored position is invalid. */
   | 'invalid';
 
-/** Why following does not go on. `kind` says what it is, `hint` what to do. */
+/** Why following does not continue. `kind` tells what is wrong, `hint` what to do. */
 export class FollowError extends Error {
   override readonly name = 'FollowError';
   readonly kind: FollowErrorKind;
@@ -30,17 +30,17 @@ export class FollowError extends Error {
   }
 }
 
-/** A wait that this session's lock_timeout or statement_timeout has ended: for the position, or while it read. */
+/** A lock_timeout or statement_timeout of this session ended its wait for the position, or its reading. */
 export class WaitEnded extends Error {
   override readonly name = 'WaitEnded';
 }
 
-/** SQLSTATEs of that; a database or a role may have either timeout. */
+/** SQLSTATEs of such timeouts, which a database or a role may set. */
 const WAIT_ENDED = new Set([LOCK_NOT_AVAILABLE, '57014']);
 
 export const isWaitEnded = (error: unknown): boolean => WAIT_ENDED.has(sqlState(error) ?? '');
 
-/** An error of reading the feed, by its SQLSTATE; any other as it is. */
+/** Converts an error of reading the feed by its SQLSTATE; returns any other unchanged. */
 export function readingError(error: unknown, position: string): unknown {
   switch (sqlState(error)) {
     case POSITION_LOST:
@@ -51,7 +51,7 @@ export function readingError(error: unknown, position: string): unknown {
           'emptied the copy and deleted the row of its position',
         error,
       );
-    // There is no such schema, or no such function in it.
+    // The schema, or the function in it, does not exist.
     case '3F000':
     case '42883':
       return new FollowError(
@@ -75,10 +75,10 @@ export function readingError(error: unknown, position: string): unknown {
 }
 
 const PASSING = new Set([
-  // The network, and the driver when a connection ends. CONNECTION_ENDED is not among them: its owner has ended the
-  // client.
+  // The network, and the driver when a connection ends. CONNECTION_ENDED is not among them: it means that the
+  // client's owner has ended it.
   'ECONNREFUSED',
-  // A Unix socket, while its server restarts.
+  // From a Unix socket, while its server restarts.
   'ENOENT',
   'ECONNRESET',
   'EPIPE',
@@ -97,11 +97,11 @@ const PASSING = new Set([
   '57P01',
   '57P02',
   '57P03',
-  // Nothing was asked for as long as idle_session_timeout is.
+  // The session was idle for longer than idle_session_timeout.
   '57P05',
 ]);
 
-/** Whether it may work when it is tried again, with nothing changed. A server may have no room, or take no writes. */
+/** Returns whether a retry may succeed with nothing changed. A server may be full, or accept no writes. */
 export const isPassing = (error: unknown): boolean => {
   if (error instanceof WaitEnded || isConflict(error) || storeFailure(error) !== null) return true;
   const code = sqlState(error) ?? '';

@@ -17,40 +17,38 @@ export type { Source } from './source.ts';
 export type FollowOptions = Source &
   Pace & {
     /**
-     * `'start'`: a first copy, then changes. `'now'`: changes from now on; the first batch has none, and the position
-     * to go on from should you end before one comes. Else the `position` of the last batch that you have applied.
+     * `'start'`: a first copy, then changes. `'now'`: changes from now on; the first batch is empty and contains
+     * the position from which to continue if you end before a change comes. Otherwise the `position` of the last
+     * batch that you have applied.
      */
     readonly position: string | bigint;
   };
 
 export type FollowIntoOptions = Source &
   Pace & {
-    /**
-     * A table of yours that holds the position: `name text primary key, position text not null`. It is created where
-     * it is missing.
-     */
+    /** A table of yours for the position, created if missing: `name text primary key, position text not null`. */
     readonly table: string;
     /**
-     * The follower's row in it; `'default'` where left out. Two processes with one name take turns, and apply each
-     * batch once.
+     * The follower's row in it; `'default'` by default. Processes of one name take turns; each batch is applied
+     * once.
      */
     readonly name?: string;
-    /** Where a follower begins that has no row yet; `'start'` where left out. */
+    /** Where a follower without a row begins; `'start'` by default. */
     readonly position?: string | bigint;
     /** Applies a batch. What it does through `tx` commits together with the position, or not at all. */
     readonly apply: (tx: TransactionSql, batch: Batch) => Promise<void> | void;
     /**
-     * Where the position is lost: empties your copy through `tx`, and a first copy begins. Without it `followInto`
-     * rejects.
+     * Must empty your copy through `tx` if the position is lost, after which a first copy begins. Without it
+     * `followInto` rejects.
      */
     readonly onLost?: (tx: TransactionSql, error: FollowError) => Promise<void> | void;
   };
 
 /**
- * Yields the mirror's changes in the order of their commits, and waits for more. Write down `position` with what you
- * did with a batch, and begin there after a restart: each batch then comes at least once. Connections that are lost
- * are made anew, once one was made. Throws FollowError, and what the driver throws if Postgres cannot be reached in
- * the first place.
+ * Yields the mirror's changes in the order of their commits, and waits for more. Store `position` together with
+ * what you did with a batch, and begin there after a restart: each batch then comes at least once. Lost connections
+ * are re-established once one has succeeded. Throws FollowError, and what the driver throws if Postgres cannot be
+ * reached at first.
  */
 export async function* follow(options: FollowOptions): AsyncGenerator<Batch, void, undefined> {
   const { signal, batch } = checked(options);
@@ -80,9 +78,9 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Batch, voi
 }
 
 /**
- * Applies each change exactly once: the follower's position is in a table of yours, and is stored in the transaction
- * that applies the batch. Resolves once `signal` aborts. Rejects with FollowError, with what `apply` throws (the
- * batch is then taken back), and with what the driver throws if Postgres cannot be reached in the first place.
+ * Applies each change exactly once: the follower's position is in a table of yours, and is stored in the
+ * transaction that applies the batch. Resolves once `signal` aborts. Rejects with FollowError, with what `apply`
+ * throws (the batch is then rolled back), and with what the driver throws if Postgres cannot be reached at first.
  */
 export async function followInto(options: FollowIntoOptions): Promise<void> {
   const { signal, batch } = checked(options);
@@ -121,11 +119,11 @@ async function beginning(sql: Sql, store: Store, from: string, { url }: FollowIn
 interface Into {
   readonly sql: Sql;
   readonly store: Store;
-  /** As for `transact`. */
+  /** As in `transact`. */
   readonly commits: boolean;
 }
 
-/** One batch, or none; whether there may be more. */
+/** Applies one batch, if there is one. Returns whether there may be more. */
 async function applyNext(
   { sql, store, commits }: Into,
   { apply, onLost }: FollowIntoOptions,
@@ -150,7 +148,7 @@ async function applyNext(
       throw error;
     const beginAnew = async (tx: TransactionSql, { cancel }: Underway) => {
       turn.begins(cancel);
-      // Another process of this name may have done it meanwhile.
+      // Another process with this name may have done it in the meantime.
       if ((await keepPosition.lock(tx, store)) !== position) return;
       turn.applies();
       await workOf(() => onLost(tx, error));
@@ -168,7 +166,7 @@ async function applyBatch(
   batch: Batch,
 ): Promise<void> {
   try {
-    // Statements that are returned, and not waited for, are sent: as the driver does.
+    // Like the driver, also sends statements that are returned without having been awaited.
     await workOf(() => apply(tx, batch));
   } catch (error) {
     if (isLost() || !isPassing(error)) throw error;
@@ -186,7 +184,7 @@ const MAX_BATCH = 100_000;
 function checked({ batch = BATCH, pollMs = POLL_MS, signal }: Pace) {
   if (!Number.isInteger(batch) || batch < 1 || batch > MAX_BATCH)
     throw new FollowError('invalid', `batch is ${batch}`, `give a whole number from 1 to ${MAX_BATCH}`);
-  // Beyond that a timer ends at once.
+  // A longer timer would fire at once.
   if (!(pollMs > 0) || pollMs >= 2 ** 31)
     throw new FollowError(
       'invalid',

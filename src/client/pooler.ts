@@ -2,23 +2,23 @@ import type { Sql } from 'postgres';
 import { FollowError, isPassing } from './errors.ts';
 
 /*
- * A pooler between a consumer and Postgres. In transaction mode each transaction may have another session, which does
- * not know what was prepared in the one before: not even the COMMIT of the driver, which then rolls back what it was
- * to commit, and says that it has. In statement mode there are no transactions.
+ * A pooler between a consumer and Postgres. In transaction mode each transaction may get another session, which
+ * does not know the statements prepared in the previous one. That includes the driver's COMMIT: Postgres then rolls
+ * back, and the driver reports success. In statement mode there are no transactions.
  */
 
-/** The number by which the driver knows the session that has answered, for its cancellations. */
+/** The pid by which the driver knows the session that has answered, for cancellations. */
 interface Answered {
   readonly state?: { readonly pid: number };
 }
 
-/** Whether a pooler has answered, which has numbers of its own. `pid`: what pg_backend_pid() was in the answer. */
+/** Returns whether a pooler has answered, which uses pids of its own. `pid` is pg_backend_pid() in the answer. */
 export const isByPooler = (rows: object, pid: unknown): boolean =>
   (rows as Answered).state?.pid !== Number(pid);
 
 const TRIES = 3;
 
-/** Throws FollowError of kind `invalid` where transactions are refused, and nothing else is. */
+/** Throws FollowError of kind `invalid` if transactions are refused but other statements are not. */
 async function refuseStatementMode(sql: Sql): Promise<void> {
   for (let tried = 1; ; tried += 1) {
     try {
@@ -39,8 +39,8 @@ async function refuseStatementMode(sql: Sql): Promise<void> {
 }
 
 /**
- * Has a client of our own prepare nothing where a pooler is between. Returns whether a COMMIT of the driver may roll
- * back. Throws FollowError of kind `invalid` where followInto cannot be.
+ * Detects a pooler, and then turns prepared statements off for a client of our own. Returns whether the driver's
+ * COMMIT may roll back. Throws FollowError of kind `invalid` if followInto cannot work.
  */
 export async function behindPooler(sql: Sql, isOurs: boolean): Promise<{ readonly commits: boolean }> {
   const rows = await sql.unsafe('select pg_catalog.pg_backend_pid()').values();

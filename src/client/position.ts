@@ -3,10 +3,10 @@ import { isMadeMeanwhile } from '../store/connection/sql-errors.ts';
 import { FollowError, isWaitEnded, WaitEnded } from './errors.ts';
 
 /**
- * Where a follower stands, as it is written down: what to read next. One text, so that whoever keeps it needs to know
- * nothing of it. `123`: the changes after position 123. `123/SKU`: a first copy that has all SKUs up to this one, and
- * then the changes after position 123. `123-150/SKU`, and `123-150` once the copy is over: what was read of the copy
- * may tell of changes up to there, which a database that is restored meanwhile may not have.
+ * Where a follower continues, as it is stored: one text, opaque to whoever stores it. `123`: the changes after
+ * position 123. `123/SKU`: a first copy that contains all SKUs up to this one, and then the changes after position
+ * 123. `123-150/SKU`, and `123-150` once the copy is complete: what was read of the copy may reflect changes up to
+ * 150, which a database that is restored in the meantime may not contain.
  */
 export type Place =
   /** A first copy has not begun. */
@@ -18,10 +18,10 @@ export type Place =
 
 const WRITTEN = /^(\d{1,19})(?:-(\d{1,19}))?(?:(\/)(.*))?$/s;
 
-/** What a bigint of Postgres has. */
+/** Largest bigint of Postgres. */
 const LARGEST = 2n ** 63n - 1n;
 
-/** Reads what `writePlace` has written, or what a user begins with. Throws FollowError of kind `invalid`. */
+/** Parses what `writePlace` has written, or what a user begins with. Throws FollowError of kind `invalid`. */
 export function readPlace(text: string | bigint): Place {
   const written = String(text);
   if (written === 'start' || written === 'now') return { at: written };
@@ -36,16 +36,16 @@ export function readPlace(text: string | bigint): Place {
   return slash === undefined ? { at: 'changes', ...behind } : { at: 'copy', ...behind, afterSku };
 }
 
-/** A place as text, for `readPlace`. */
+/** Formats a place as text for `readPlace`. */
 export function writePlace(place: Place): string {
   if (place.at === 'start' || place.at === 'now') return place.at;
   const { position, seen } = place;
-  // From there on the position says as much.
+  // From there on, the position alone says as much.
   const behind = seen === undefined || BigInt(seen) <= BigInt(position) ? position : `${position}-${seen}`;
   return place.at === 'copy' ? `${behind}/${place.afterSku}` : behind;
 }
 
-/** Where a follower's position is kept: a table, with or without a schema before it, and the follower's name. */
+/** Where a follower's position is stored: a table, optionally with a schema, and the follower's name. */
 export interface Store {
   readonly table: string;
   readonly name: string;
@@ -58,12 +58,12 @@ const quoted = (table: string): string =>
     .join('.');
 
 export const keepPosition = {
-  /** Creates the table and the row where they are missing. */
+  /** Creates the table and the row if they are missing. */
   async prepare(sql: Sql, { table, name }: Store, begin: string): Promise<void> {
     const [[there] = []] = (await sql
       .unsafe('select to_regclass($1::text) is not null', [quoted(table)])
       .values()) as boolean[][];
-    // Not at once: it needs a right that a follower may do without.
+    // Only if needed: `create` requires a right that a follower can do without.
     if (there !== true)
       await sql
         .unsafe(`create table if not exists ${quoted(table)} (name text primary key, position text not null)`)
@@ -77,8 +77,8 @@ export const keepPosition = {
   },
 
   /**
-   * The position; nobody else applies anything for this follower before the end of the transaction. Throws
-   * FollowError of kind `invalid`, and WaitEnded.
+   * Returns the position and locks it: nobody else applies anything for this follower before the end of the
+   * transaction. Throws FollowError of kind `invalid`, and WaitEnded.
    */
   async lock(tx: TransactionSql, { table, name }: Store): Promise<string> {
     const rows = await tx

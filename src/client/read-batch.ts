@@ -3,34 +3,34 @@ import { type Change, changeOf } from './change.ts';
 import { readingError } from './errors.ts';
 import { type Place, readPlace, writePlace } from './position.ts';
 
-/** Changes in the order of their commits, and where to go on from once they are applied. */
+/** Changes in the order of their commits, and where to continue once they are applied. */
 export interface Batch {
   readonly changes: readonly Change[];
-  /** Write it down with what you did with the changes; `position` of the next call takes it. */
+  /** Store it together with what you did with the changes; pass it as `position` to the next call. */
   readonly position: string;
-  /** True: a part of the first copy, whose rows are the state of SKUs as if they had just appeared. */
+  /** True for a part of the first copy, whose rows are the state of SKUs as if they had just appeared. */
   readonly isCopy: boolean;
 }
 
-/** How many rows a SKU has at least, about: of its state, its product and its sizes. */
+/** Rough minimum of rows per SKU: of its state, its product and its sizes. */
 const ROWS_PER_SKU = 10;
 
-// By `sql.unsafe`, whose parameters are text: they need no types that the client may have changed.
-// Times as numeric, of which a session writes all digits.
+// Read by `sql.unsafe`, whose parameters are text: they need no types that the client may have changed.
+// Times are numeric, because a session prints all digits of that type.
 const COLUMNS = `position::text, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed,
   (extract(epoch from observed_at) * 1000)::text`;
 
 /**
- * Reads the next batch, of `most` changes at most; a batch of a first copy has as many whole SKUs as that are about,
- * one at least. No changes and another position: the first copy is complete, or has begun in an empty mirror. Throws
- * FollowError, and what the driver throws.
+ * Reads the next batch of at most `most` changes. A batch of a first copy contains about as many, as whole SKUs and
+ * at least one. No changes with a new position mean that the first copy is complete, or has begun in an empty
+ * mirror. Throws FollowError, and what the driver throws.
  */
 export async function readBatch(sql: ISql, from: string, most: number): Promise<Batch> {
   const place = readPlace(from);
   try {
     if (place.at === 'changes') return await changesAfter(sql, place, most);
     if (place.at === 'copy') return await piece(sql, place, most);
-    // Before the piece is read: what is committed in between comes twice rather than never.
+    // Before the first part is read: a change that is committed in between then comes twice rather than never.
     const [[position] = []] = (await sql
       .unsafe('select catalog.changes_position()::text')
       .values()) as string[][];
@@ -57,8 +57,8 @@ interface Reading {
 const readingOf = ({ position, seen }: Reading) => ({ position, ...(seen !== undefined && { seen }) });
 
 /**
- * Rows of a function of the feed. Where a copy has shown what came after the position, they are only read of a
- * database that has it, too: in one statement, or it could be replaced in between.
+ * Returns rows of a function of the feed. If a copy has shown what came after the position, reads only from a
+ * database that contains that too. Both happen in one statement, because the database could be replaced in between.
  */
 async function rowsOf(
   sql: ISql,
@@ -84,7 +84,10 @@ async function changesAfter(sql: ISql, { position, seen }: Reading, most: number
   return batchOf(changes, { at: 'changes', ...behind, position: changes.at(-1)?.position ?? position });
 }
 
-/** The position of the first piece stays: what happened to its SKUs since is among the changes after it. */
+/**
+ * Reads the next part of a first copy. The position stays the one of its first part: what has happened to its SKUs
+ * since is among the changes after it.
+ */
 async function piece(
   sql: ISql,
   place: Reading & { readonly afterSku: string },

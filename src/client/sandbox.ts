@@ -8,13 +8,13 @@ export type { OwnSku } from '../sandbox/index.ts';
 
 export interface SandboxOptions {
   /**
-   * The clock stands there until `control.advance`, and equal calls give equal answers. Left out: it runs, by the
-   * clock of this machine.
+   * The clock stands at this time until `control.advance`, and equal calls give equal answers. By default it
+   * follows the clock of this machine.
    */
   readonly now?: Date;
-  /** Of the catalog, the orders and all that happens; 1 by default. */
+  /** Seed of the catalog, the orders and all events; 1 by default. */
   readonly seed?: number;
-  /** Generated SKUs; 5000 by default, none where `catalog` is given. */
+  /** Number of generated SKUs; 5000 by default, none if `catalog` is given. */
   readonly skus?: number;
   /** SKUs of your own. */
   readonly catalog?: readonly OwnSku[];
@@ -24,7 +24,7 @@ export interface SandboxOptions {
   readonly rateLimit?: number;
 }
 
-/** Why a control call was not done; `status` is HTTP's. */
+/** Why a control call failed; `status` is HTTP's. */
 export class SandboxControlError extends Error {
   override readonly name = 'SandboxControlError';
   readonly kind = 'sandbox-control';
@@ -38,24 +38,21 @@ export class SandboxControlError extends Error {
 
 type Answer = Readonly<Record<string, unknown>>;
 
-/** Moves the sandbox's world. Each rejects with SandboxControlError where it cannot be done. */
+/** Changes the sandbox's world. Each method rejects with SandboxControlError if that is impossible. */
 export interface SandboxControl {
-  /** What so many market intervals bring: prices move, listings sell, orders go on. */
+  /** Runs this many market intervals: prices move, listings sell, orders progress. */
   step(steps?: number): Promise<void>;
-  /**
-   * Builds a catalog snapshot of the market as it is now, from which manifest and delta are answered; returns its
-   * identifier.
-   */
+  /** Builds a catalog snapshot of the present market, which manifest and delta then answer; returns its identifier. */
   snapshot(): Promise<string>;
-  /** Puts the clock ahead, through everything that happens on the way. */
+  /** Advances the clock, through everything that happens on the way. */
   advance(ms: number): Promise<void>;
-  /** Changes or adds a SKU. The sizes that are named are all that it then has; null: a size without a price. */
+  /** Changes or adds a SKU. It then has only the named sizes; null stands for a size without a price. */
   setSku(sku: string, change: SkuChanges): Promise<void>;
-  /** Back to how it began, of this seed or of another. */
+  /** Returns to the initial state, with the same seed or another. */
   reset(seed?: number): Promise<void>;
   /**
-   * Any other control route of docs/sandbox.md, such as `call('POST', '/sandbox/faults', { route: 'bulk', status: 500
-   * })`.
+   * Calls any other control route of docs/sandbox.md, such as `call('POST', '/sandbox/faults', { route: 'bulk',
+   * status: 500 })`.
    */
   call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: `/sandbox/${string}`, body?: object): Promise<Answer>;
 }
@@ -74,16 +71,16 @@ export interface Sandbox extends AsyncDisposable {
   readonly url: string;
   readonly apiKey: string;
   readonly secret: string;
-  /** What a mirror of this sandbox needs in its environment. */
+  /** Environment variables for a mirror of this sandbox. */
   readonly env: Readonly<Record<'PARTNER_BASE_URL' | 'PARTNER_API_KEY' | 'PARTNER_SECRET', string>>;
   readonly control: SandboxControl;
-  /** Stops it, and closes every open connection. */
+  /** Stops the sandbox and closes every open connection. */
   close(): Promise<void>;
 }
 
 /**
  * Starts a sandbox in this process. Market and snapshots stand still until `control` moves them. Rejects with the
- * server's error where the port is taken.
+ * server's error if the port is taken.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { now, catalog, ...rest } = options;
@@ -107,7 +104,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 function controlOf(url: string): SandboxControl {
-  // Node.js may make one that asks a proxy everybody's (NODE_USE_ENV_PROXY).
+  // Node.js may make a proxy the default for all requests (NODE_USE_ENV_PROXY).
   const dispatcher = new Agent();
   const call: SandboxControl['call'] = async (method, path, body) => {
     const { statusCode, body: answered } = await request(`${url}${path}`, {

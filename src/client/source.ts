@@ -6,32 +6,32 @@ import { askingAtWork } from './at-work.ts';
 import { FollowError } from './errors.ts';
 
 /**
- * Where the mirror is. `sql`: a client of yours (`postgres` 3.4), which stays open. `url`: a client of the package's
- * own is opened, with libpq's meaning of `sslmode`, and closed at the end.
+ * Where the mirror is. `sql`: a client of yours (`postgres` 3.4), which stays open. `url`: the package opens a
+ * client of its own, with libpq's meaning of `sslmode`, and closes it at the end.
  */
 export type Source =
   | { readonly sql: Sql; readonly url?: undefined }
   | { readonly url: string; readonly sql?: undefined };
 
 /**
- * A connection that is silent for so long while an answer is due counts as lost, whatever the network says, unless
- * Postgres says on another one that it is at work on it: a batch may take any time to apply, and wait for any lock.
+ * A connection that brings nothing for this long while an answer is due counts as lost, unless Postgres says on
+ * another one that it is still at work: a batch may take any time to apply, and wait for any lock.
  */
 const ANSWER_WITHIN_MS = 60_000;
 const KEEP_ALIVE_SECONDS = 10;
 const CONNECT_WITHIN_SECONDS = 10;
-/** For what is under way when the end comes. */
+/** Time for what is under way when following ends. */
 const END_WITHIN_SECONDS = 5;
 
-/** A client, and what closes it where it is our own. */
+/** A client, and the function that closes it if it is our own. */
 export interface OpenSource {
   readonly sql: Sql;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Opens a source; connects with the first statement. A session whose connection was silent is ended, for it would keep
- * the position's lock. Throws TlsParameterError, FollowError of kind `invalid`.
+ * Opens a source, which connects with its first statement. A session whose connection was lost is terminated,
+ * because it would keep the position's lock. Throws TlsParameterError, and FollowError of kind `invalid`.
  */
 export function openSource(source: Source, answerWithinMs = ANSWER_WITHIN_MS): OpenSource {
   if (source.sql !== undefined) return { sql: source.sql, close: () => Promise.resolve() };
@@ -55,26 +55,23 @@ export function openSource(source: Source, answerWithinMs = ANSWER_WITHIN_MS): O
 }
 
 const CHANNEL = 'catalog_changes';
-/** Without notifications. */
+/** Polling interval while no notifications come. */
 const POLL_UNHEARD_MS = 5000;
-/** At most so many polls, as a power of two, until it tries to listen again where that was refused. */
+/** After refusals, at most this power of two in polls passes before it tries to listen again. */
 const RAREST_TRY = 10;
-/** A server that is away does not keep anybody from ending. */
+/** A server that is away must not delay the end. */
 const UNLISTEN_WITHIN_MS = 1000;
 
 /** Waits for news: a notification, the next poll, or the end. */
 export interface News {
-  /**
-   * Resolves as soon as something may be new, or `signal` aborts. `hasFound`: there was something new since the last
-   * wait.
-   */
+  /** Resolves once something may be new, or `signal` aborts. `hasFound`: something was new since the last wait. */
   wait(hasFound?: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * A standby refuses LISTEN, and the driver remembers a refusal, and each listener, for as long as its connection
- * lives: also beyond a promotion.
+ * Returns whether the server takes LISTEN. A standby refuses it, and the driver remembers a refusal, and each
+ * listener, for the life of its connection, even after a promotion.
  */
 async function takesListeners(sql: Sql): Promise<boolean> {
   const rows = await sql
@@ -85,16 +82,16 @@ async function takesListeners(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Listens where that can be done, and anew each time that it is told to: ever more rarely where it is refused, because
- * the driver remembers a refusal, which it may have had from a standby that was promoted since, and keeps each
- * listener. On a standby it does not try.
+ * Listens if that is possible, and again each time that it is asked to. After refusals it tries ever more rarely,
+ * because the driver keeps each listener, and remembers a refusal, which may come from a standby that was promoted
+ * since. On a standby it does not try.
  */
 function listenerOf(sql: Sql, hear: () => void, tell: () => void) {
   let listening: { unlisten(): Promise<void> } | null = null;
   let isClosed = false;
   let refusals = 0;
   let pollsLeft = 0;
-  /** Once it listens there may be what nobody has told of. */
+  /** Once it listens, there may be changes of which no notification came. */
   const tryToListen = async () => {
     if (pollsLeft > 0) {
       pollsLeft -= 1;
@@ -122,9 +119,9 @@ function listenerOf(sql: Sql, hear: () => void, tell: () => void) {
 }
 
 /**
- * Listens for notifications of changes. Where that cannot be done, or no longer, it polls more often, and tries to
- * listen again now and then. Where a poll finds what no notification has told of, as behind a pooler or on a connection
- * that has fallen silent, it polls more often, too, until one comes. `sleep` ends early, without an error, when its
+ * Listens for notifications of changes. If that is impossible, or no longer works, it polls more often and tries to
+ * listen again now and then. It also polls more often if a poll finds what no notification announced, as happens
+ * behind a pooler or on a dead connection, until one comes. `sleep` must end early, without an error, when its
  * signal aborts.
  */
 export function listenForNews(
@@ -154,7 +151,7 @@ export function listenForNews(
   const listener = listenerOf(sql, hear, tell);
   let trying: Promise<void> | null = null;
   const unheardMs = Math.min(pollMs, POLL_UNHEARD_MS);
-  /** It takes a connection more, for which a pooler may keep it waiting any time: no poll waits for that. */
+  /** Listening takes another connection, for which a pooler may make it wait indefinitely: no poll waits for it. */
   const listenUntilPoll = async (over: AbortSignal) => {
     trying ??= listener.listen().finally(() => {
       trying = null;

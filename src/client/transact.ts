@@ -2,13 +2,13 @@ import type { Sql, TransactionSql } from 'postgres';
 import { isConnectionLost } from '../store/connection/sql-errors.ts';
 
 /*
- * Transactions over a client of somebody else's, whose driver may be postgres.js as it is published. When a
- * connection is lost, that driver ends the transaction and leaves the work running: what the work still sends, and
- * the COMMIT or ROLLBACK behind it, goes into whatever transaction the connection serves next; and statements that
- * were under way may stay unanswered for ever.
+ * Transactions over a client of somebody else's, whose driver may be the published postgres.js. When a connection
+ * is lost, that driver ends the transaction but leaves the work running. What the work still sends, and the COMMIT
+ * or ROLLBACK after it, goes into whatever transaction the connection serves next, and statements that were under
+ * way may stay unanswered for ever.
  */
 
-/** A statement of the driver, which is sent by its `handler` and cancelled by its `canceller`. */
+/** A statement of the driver, sent by its `handler` and cancelled by its `canceller`. */
 interface Statement {
   canceller?: ((statement: Statement) => unknown) | null;
   handler: (statement: Statement) => unknown;
@@ -21,16 +21,16 @@ const isStatement = (made: unknown): made is Statement =>
 
 type Callable = (...given: unknown[]) => unknown;
 
-/** What is sent in one transaction: nothing after its end, and nothing that is left without an answer then. */
+/** The statements of one transaction. Refuses any after its end, and rejects those that are unanswered then. */
 class Transaction {
-  /** A statement has failed outside of any savepoint: the driver rolls back. */
+  /** A statement has failed outside of any savepoint: the driver will roll back. */
   hasFailed = false;
   readonly #sent = new Set<Statement>();
   readonly #ended = Promise.withResolvers<never>();
   #end: { readonly error: unknown } | null = null;
 
   constructor() {
-    // Nobody may be waiting for it.
+    // Perhaps nobody awaits it.
     this.#ended.promise.catch(() => {});
   }
 
@@ -38,7 +38,7 @@ class Transaction {
     return this.#end !== null;
   }
 
-  /** Rejects with what has ended it. */
+  /** Rejects with the error that has ended the transaction. */
   get ended(): Promise<never> {
     return this.#ended.promise;
   }
@@ -51,18 +51,18 @@ class Transaction {
     this.#ended.reject(error);
   }
 
-  /** Has Postgres cancel what is under way: that rejects, and the transaction is there. */
+  /** Asks Postgres to cancel the statements under way. They reject; the transaction itself does not end. */
   cancel(): void {
     for (const statement of this.#sent) {
       const { canceller } = statement;
-      // As the driver's own `cancel`, which tells nobody what becomes of the connection that it makes: where that is
-      // refused or reset, nobody could catch it.
+      // Like the driver's own `cancel`, which ignores what becomes of the connection that it makes: nobody could
+      // catch the error if that is refused or reset.
       statement.canceller = null;
       Promise.resolve(canceller?.(statement)).catch(() => {});
     }
   }
 
-  /** `tx`, whose statements are refused once this is over. */
+  /** Returns `tx` with statements that are refused once this transaction has ended. */
   guard(tx: TransactionSql, isSavepoint = false): TransactionSql {
     const made = (result: unknown) => (isStatement(result) ? this.#watch(result, isSavepoint) : result);
     return new Proxy(tx, {
@@ -76,7 +76,7 @@ class Transaction {
     });
   }
 
-  /** As long as the transaction is there, `work` settles it; after that the driver is to send nothing more. */
+  /** Settles like `work` while the transaction lives, and never after that, so that the driver sends nothing more. */
   settle<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       work.then(
@@ -88,7 +88,7 @@ class Transaction {
 
   #savepoint(tx: TransactionSql): Callable {
     return (...given) => {
-      // The driver sends statements of its own for it.
+      // The driver sends statements of its own for a savepoint.
       if (this.isOver) return this.ended;
       const work = given.pop() as (tx: TransactionSql) => unknown;
       const guarded = (inner: TransactionSql) => this.settle(workOf(() => work(this.guard(inner, true))));
@@ -97,7 +97,7 @@ class Transaction {
     };
   }
 
-  /** A statement is sent when somebody waits for it, which may be later than it is made. */
+  /** Follows a statement. It is sent when somebody awaits it, which may be later than it is created. */
   #watch(statement: Statement, isSavepoint: boolean): Statement {
     const send = statement.handler;
     statement.handler = (sent) => {
@@ -112,7 +112,7 @@ class Transaction {
         this.#sent.delete(sent);
         this.hasFailed ||= !isSavepoint;
         reject(error);
-        // Heard here first: the work must not answer this by another statement.
+        // Noticed here first, so that the work does not answer the error with another statement.
         if (isConnectionLost(error)) this.end(error);
       };
       return send(sent);
@@ -121,7 +121,7 @@ class Transaction {
   }
 }
 
-/** What the driver makes of a function's result: an array is waited for element by element. */
+/** Awaits a function's result like the driver: an array element by element. */
 export async function workOf(work: () => unknown): Promise<unknown> {
   const result = await work();
   return Array.isArray(result) ? await Promise.all(result) : result;
@@ -137,8 +137,8 @@ class Over extends Error {
 }
 
 /**
- * Settings of the transaction. A server that ends transactions which wait would end each of a slow receiver; and where
- * the receiver's host is gone, it keeps the position's lock for a minute, not for hours.
+ * Settings of the transaction. Without the first, a server that ends idle transactions would end each one of a slow
+ * receiver. The keep-alives make a session whose host is gone hold the position's lock for a minute, not for hours.
  */
 const SETTINGS = `
   select set_config('idle_in_transaction_session_timeout', '0', true), set_config('tcp_keepalives_idle', '30', true),
@@ -146,18 +146,18 @@ const SETTINGS = `
 
 /** A transaction that is under way. */
 export interface Underway {
-  /** Whether its connection was lost. */
+  /** Returns whether its connection was lost. */
   readonly isLost: () => boolean;
-  /** Has Postgres cancel the statement of the moment. */
+  /** Asks Postgres to cancel the current statement. */
   readonly cancel: () => void;
 }
 
-/** What the driver then ends is an empty transaction. */
+/** Leaves an empty transaction for the driver to end. */
 const COMMIT = 'commit; begin';
 
 /**
- * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it
- * rejects once the work has ended. `commits`: the driver's own COMMIT is not to be relied on.
+ * Runs `work` in a transaction. After its connection is lost, nothing of the work reaches Postgres any more, and
+ * this rejects once the work has ended. `commits`: the driver's own COMMIT cannot be relied on.
  */
 export async function transact<T>(
   sql: Sql,

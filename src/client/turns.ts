@@ -3,27 +3,24 @@ import { systemClock } from '../lib/clock.ts';
 import { isPassing } from './errors.ts';
 import { listenForNews } from './source.ts';
 
-/* Turns of following: each reads what is new, and one after the other is tried until it works. */
+/* Iterations of following. Each reads what is new and is retried until it works; they run one after the other. */
 
 /** How to follow. */
 export interface Pace {
-  /** Changes in a batch, at most, 1 to 100,000; 1000 by default. A batch of a first copy has about as many. */
+  /** Maximum of changes in a batch, 1 to 100,000; 1000 by default. A batch of a first copy contains about as many. */
   readonly batch?: number;
   /** Ends following without an error. A batch that is being applied is finished. */
   readonly signal?: AbortSignal;
   /**
-   * Longest time between two readings, in milliseconds; 60,000 by default. A notification is what usually brings the
-   * next one; where none comes, five seconds do.
+   * Longest time between two reads, in milliseconds; 60,000 by default. Usually a notification triggers the next
+   * read earlier; if none come, it takes at most five seconds.
    */
   readonly pollMs?: number;
-  /**
-   * Told of each failure that passes (the server restarts, the network fails) and how long it waits before the next
-   * try.
-   */
+  /** Called for each transient failure (the server restarts, the network fails), with the time until the next try. */
   readonly onRetry?: (error: unknown, inMs: number) => void;
 }
 
-/** What `apply` threw for a reason of its own, which only looks as if it might pass: its transaction was well. */
+/** An error of `apply` itself that only looks transient: its transaction still worked. */
 export class OwnFailure {
   readonly error: unknown;
 
@@ -34,7 +31,7 @@ export class OwnFailure {
 
 export const isOver = (signal: AbortSignal | undefined): boolean => signal?.aborted === true;
 
-/** What `waited` brings; null: aborted before, and nothing is under way that has to be finished. */
+/** For work that need not be finished: returns the result of `waited`, or null if `signal` aborts first. */
 export async function unlessOver<T>(waited: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
   const over = Promise.withResolvers<null>();
   const end = () => over.resolve(null);
@@ -52,7 +49,7 @@ class GivenUp extends Error {
   readonly code = 'GIVEN_UP';
 }
 
-/** A turn that applies a batch. Until it does, the end waits for nothing of it: no lock, no server that is silent. */
+/** An iteration that applies a batch. Until it does, following ends without waiting for its locks or its server. */
 export class Turn {
   readonly #signal: AbortSignal | undefined;
   #isApplying = false;
@@ -62,19 +59,19 @@ export class Turn {
     this.#signal = signal;
   }
 
-  /** `cancel` ends the statement that is under way. Throws where the end has come. */
+  /** `cancel` cancels the statement under way. Throws if following has ended. */
   begins(cancel: () => void): void {
     this.#cancel = cancel;
     this.#unlessGivenUp();
   }
 
-  /** From here on it is finished, whatever comes. Throws where the end has come. */
+  /** From here on it is finished, whatever happens. Throws if following has ended. */
   applies(): void {
     this.#unlessGivenUp();
     this.#isApplying = true;
   }
 
-  /** What `work` brings; null: the end came before it had begun to apply anything. */
+  /** Returns the result of `work`; null if following ended before it began to apply anything. */
   async unlessOver<T>(work: Promise<T>): Promise<T | null> {
     const over = Promise.withResolvers<null>();
     const end = () => {
@@ -100,10 +97,7 @@ export const POLL_MS = 60_000;
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 10_000;
 
-/**
- * One turn after the other: failures that pass are tried again, with growing waits in between, once a turn has
- * succeeded.
- */
+/** Runs one iteration after the other. Once one has succeeded, transient failures are retried, with growing waits. */
 export function takeTurns(
   sql: Sql,
   { pollMs = POLL_MS, signal, onRetry }: Pace,
@@ -114,7 +108,7 @@ export function takeTurns(
   let hasWorked = false;
   let failures = 0;
   return {
-    /** What `turn` returns; null: aborted before it worked. */
+    /** Returns the result of `turn`; null if aborted before it succeeded. */
     async next<T>(turn: () => Promise<T>): Promise<T | null> {
       while (!isOver(signal)) {
         try {
@@ -134,7 +128,7 @@ export function takeTurns(
       }
       return null;
     },
-    /** `hasFound`: as for News. */
+    /** `hasFound` as in News. */
     wait: (hasFound: boolean) => unlessOver(news.wait(hasFound), signal),
     close: () => news.close(),
   };

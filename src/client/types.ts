@@ -21,22 +21,19 @@ import type {
 } from '../store/schema/views.ts';
 
 /*
- * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg`
- * return them: bigint as text, timestamptz and date as Date. (An interval is text to `postgres`, and an object to
- * `pg`; a date is midnight of UTC to `postgres`, and of the process's time zone to `pg`.)
+ * Only types: what a query or a request returns. Rows have SQL's names, and values as `postgres` and `pg` return
+ * them: bigint as text, timestamptz and date as Date. (An interval is text in `postgres`, and an object in `pg`; a
+ * date is midnight UTC in `postgres`, and in the process's time zone in `pg`.)
  */
 
-/**
- * What drivers return for a column: bigint as text, as it may be beyond 2^53, a date as Date, and everything else as
- * Drizzle does.
- */
+/** What drivers return for a column: bigint as text (it may exceed 2^53), date as Date, the rest as in Drizzle. */
 type Value<C extends Column> = C['_']['columnType'] extends 'PgBigInt64' | 'PgBigInt53'
   ? string
   : C['_']['columnType'] extends 'PgDateString'
     ? Date
     : C['_']['data'];
 
-/** A row of a table or view by the names of its columns in SQL, as `postgres` returns it. */
+/** A row of a table or view by its column names in SQL, as `postgres` returns it. */
 type Row<Table> = {
   readonly [
     K in keyof Table as Table[K] extends Column ? Table[K]['_']['name'] : never
@@ -64,7 +61,7 @@ export type PromiseRow = Row<typeof promises>;
 
 export type { Change, PriceChange, ProductChange, SkuChange } from './change.ts';
 
-/** What JSON makes of a value. */
+/** A value after JSON serialisation. */
 type Json<T> = T extends Date
   ? string
   : T extends readonly (infer Element)[]
@@ -73,14 +70,11 @@ type Json<T> = T extends Date
       ? { readonly [K in keyof T]: Json<T[K]> }
       : T;
 
-/**
- * What `catalog-mirror status --json` prints where it can read the mirror. Without Postgres it has only `state`,
- * `reasons` and `at`.
- */
+/** What `catalog-mirror status --json` prints. Without Postgres it contains only `state`, `reasons` and `at`. */
 export type StatusJson = Json<ReturnType<typeof asJson>>;
 
 /**
- * What `GET /status.json` answers. While Postgres does not answer it has only `state`, `reasons`, `at`, `problems`
- * and `mirror`.
+ * What `GET /status.json` answers. While Postgres does not answer, it contains only `state`, `reasons`, `at`,
+ * `problems` and `mirror`.
  */
 export type StatusPageJson = Json<ReturnType<typeof asPageJson>>;

@@ -53,11 +53,10 @@ const DATABASE_PATIENCE_MS = 60_000;
 export interface Waits {
   /** For an answer to a statement. */
   readonly answerMs: number;
-  /** For an answer to a command of the queues to their store, which normally takes milliseconds. */
+  /** For an answer to a command of the queues, which normally takes milliseconds. */
   readonly queueAnswerMs: number;
 }
 
-/** The default waits of a daemon. */
 export const WAITS: Waits = { answerMs: ANSWER_WITHIN_MS, queueAnswerMs: 10_000 };
 
 export interface Database {
@@ -138,7 +137,6 @@ export async function needingConnections<T>(
   }
 }
 
-/** Logs a PoolerError, and rethrows. */
 const tellingOfPooler =
   (log: Log) =>
   (error: unknown): never => {

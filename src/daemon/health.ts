@@ -79,7 +79,7 @@ const ANSWER_WITHIN_MS = 3000;
 /** When a statement is ended: nobody waits for it any longer, or hears its error. */
 const END_AFTER_MS = ANSWER_WITHIN_MS + 500;
 /**
- * Limits a whole reading: less than an answer may take, because its text still has to be made. Scrapes wait for ten
+ * The limit of a whole reading, below that of an answer, whose text still has to be made. Scrapes wait for ten
  * seconds.
  */
 const READ_WITHIN_MS = 4500;
@@ -225,7 +225,7 @@ function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null>
   };
 }
 
-/** Returns how the statistics beside the facts are read: within the given time, or not at all, which is logged. */
+/** Returns how the statistics beside the facts are read: in time, or not at all, which is logged. */
 function statusReader(
   sql: Sql,
   settings: StatusSettings,
@@ -287,7 +287,7 @@ const tablesMissing = (error: unknown): string =>
 const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
-/** Returns the text for an error of Postgres that has a known remedy; null for any other. */
+/** Returns the text for an error of Postgres with a known remedy, or null. */
 function remediedText(error: unknown, sql: Sql): string | null {
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;

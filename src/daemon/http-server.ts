@@ -46,7 +46,7 @@ export class ListenError extends Error {
   }
 }
 
-/** Returns the address at which a browser on this host finds the status page of a server that listens on `host`. */
+/** Returns where a browser on this host finds the status page of a server that listens on `host`. */
 export function pageUrl(host: string, port: number): string {
   const reached = reachedAt(host);
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/`;

@@ -46,7 +46,6 @@ function identityOf({ config, sync }: StatusPageParts): Omit<Identity, 'upSecond
   };
 }
 
-/** Creates the status page, and the same as JSON, by path. */
 export function createStatusPages(
   parts: StatusPageParts,
   health: Pick<HealthReader, 'read'>,

@@ -29,7 +29,6 @@ import type { Parts } from './parts.ts';
 /** What was opened before sync; `onStop` registers what closes sync. */
 interface Opened {
   readonly sql: Sql;
-  /** Returns the present URL of Postgres. */
   readonly databaseUrl: () => string;
   readonly limits: PaceLimits;
   readonly tracer: Tracer;

@@ -19,7 +19,10 @@ import type { Parts } from './parts.ts';
 const WATCH_EVERY_MS = 2000;
 /** Often enough that every minute gets a sample. */
 const SAMPLE_EVERY_MS = 10_000;
-/** Often enough to know, when no job has ended for so long that a daemon counts as dead, whether the queues answer. */
+/**
+ * Often enough to know, once jobs have not ended for so long that a daemon counts as dead, whether the queues
+ * answer.
+ */
 const ASK_QUEUES_EVERY_MS = 15_000;
 const COMPARE_SETTINGS_EVERY_MS = 5000;
 const ASK_VERSION_EVERY_MS = 60_000;
@@ -225,7 +228,6 @@ export function watchJobs(
   });
 }
 
-/** Asks Postgres on a new connection. */
 export async function askPostgres(databaseUrl: DatabaseUrl): Promise<void> {
   const client = await connectAlone(databaseUrl, { application_name: 'catalog-mirror check' });
   await client.end();

@@ -8,33 +8,33 @@ export interface Batch {
   readonly last: bigint;
   /** Time of the last change. */
   readonly at: Date;
-  /** The position to keep once it is delivered. */
+  /** The position to store once it is delivered. */
   readonly to: bigint;
-  /** Of the first copy: the SKU to keep with it where this is the end of a page, else the one kept so far stays. */
+  /** Of the first copy: the SKU to store with it if this is the end of a page; null keeps the stored one. */
   readonly copiedTo: string | null;
   readonly copy: boolean;
-  /** The first one of a copy: what the receiver has from before it is no longer so. */
+  /** The first batch of a copy: what the receiver has from before is no longer valid. */
   readonly copyBegins?: boolean;
 }
 
 export interface Limits {
   readonly changes: number;
-  /** Bytes of all lines together; one change may have more by itself. */
+  /** Bytes of all lines together. A single change may exceed it. */
   readonly bytes: number;
 }
 
-/** Bytes of a batch's lines, with their ends. Pure. */
+/** Returns the bytes of a batch's lines, including their newlines. Pure. */
 export const bytesOf = ({ lines }: Pick<Batch, 'lines'>): number =>
   lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
 
-/** Whether a batch is larger than is allowed now: it was sent before with other limits. Pure. */
+/** Returns whether a batch is larger than now allowed; it was sent before under other limits. Pure. */
 export const exceeds = (batch: Pick<Batch, 'lines'>, limits: Limits): boolean =>
   batch.lines.length > 1 && (batch.lines.length > limits.changes || bytesOf(batch) > limits.bytes);
 
 /**
- * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the position at which the first batch
- * ends, whatever the limits say, because it was sent that way before. The last batch keeps how far the page was read.
- * Pure.
+ * Cuts a page into batches, in order, each as large as the limits allow. `endAt` is the position at which the first
+ * batch ends, whatever the limits say, because it was sent that way before. The last batch records how far the page
+ * was read. Pure.
  */
 export function cut(
   page: Pick<Page, 'changes' | 'readTo' | 'copiedTo'>,
@@ -60,7 +60,7 @@ export function cut(
     });
     [lines, bytes, begin] = [[], 0, at];
   };
-  // All of a first copy has one position: it is cut anew, and alike.
+  // All changes of a first copy have the same position; cutting it again gives the same batches.
   const isCopy = page.copiedTo !== null;
   let resumed =
     !isCopy && endAt !== null && page.changes.some(({ position }) => position <= endAt) ? endAt : null;
@@ -79,14 +79,14 @@ export function cut(
   return batches;
 }
 
-/** A position as JSON has it: a number as long as every reader reads it exactly, from 2^53 on its digits as text. */
+/** Returns a position for JSON: a number while every reader reads it exactly, from 2^53 on its digits as text. */
 export function shownPosition(position: bigint): number | string {
   return position <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(position) : String(position);
 }
 
 /**
- * A change as one line of JSON, without its end: the columns of catalog.changes, and `copy` where it is of the first
- * copy. Pure.
+ * Returns a change as a line of JSON without newline: the columns of catalog.changes, and `copy` in a first copy.
+ * Pure.
  */
 export function lineOf(change: Change): string {
   return shownJson({

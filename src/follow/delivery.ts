@@ -1,28 +1,29 @@
 import { formatAge } from '../lib/duration.ts';
 import type { Batch, Limits } from './batch.ts';
 
-/** What came of sending a batch once. `said`: a few words of the receiver, or why there is no answer. */
+/** Result of sending a batch once. `said` is a few words of the receiver, or why there is no answer. */
 export interface Result {
-  /** Delivered; to be tried again; refused, and a few more tries will not change that; not wanted any more. */
+  /** Delivered; failed and worth a retry; refused, which a few more tries will not change; no longer wanted. */
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'unwanted';
   readonly status: number | null;
   readonly said: string | null;
   /** How long the receiver asks to be left alone. */
   readonly retryAfterMs: number | null;
-  /** It failed, and would be refused but for the receiver's clock. */
+  /** It failed, but would count as refused if the receiver's clock were right. */
   readonly isByClock?: boolean;
 }
 
 /**
- * Statuses from 400 to 499 that concern the moment or the endpoint, not what was sent: a secret that was changed too
- * soon, a route that is being deployed. As refusals they would hit each batch, and the order would be lost for nothing.
+ * Statuses from 400 to 499 that concern the moment or the endpoint, not what was sent: a secret that was changed
+ * too soon, a route that is being deployed. As refusals they would hit every batch, and the order would be lost for
+ * nothing.
  */
 const PASSING = new Set([401, 403, 404, 405, 407, 408, 425, 429]);
 const TOO_LARGE = 413;
 
 /**
- * What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Where the receiver's
- * clock is another one (`aheadMs`), it refuses each signature, whatever the batch. Pure.
+ * Decides what a status says about a batch. A redirect is not followed and may be gone tomorrow, so it counts as
+ * failed. A receiver whose clock differs (`aheadMs`) refuses every signature, whatever the batch. Pure.
  */
 export function judgeStatus(status: number, aheadMs: number | null): Result['outcome'] {
   if (status >= 200 && status < 300) return 'delivered';
@@ -31,12 +32,12 @@ export function judgeStatus(status: number, aheadMs: number | null): Result['out
   return isRefused && (aheadMs === null || status === TOO_LARGE) ? 'refused' : 'failed';
 }
 
-/** Receivers refuse what is five minutes from their time; a minute of that may have passed on the way. */
+/** Receivers refuse a message five minutes off their time, of which a minute may have passed on the way. */
 const CLOCK_OFF_MS = 240_000;
 
 /**
- * How far the receiver's clock is ahead of this host's, by Date and Age of its answer, which was made between `sentAt`
- * and `now`; below 0: behind. Null: not told, or by no more than signatures allow. Pure.
+ * Returns how far the receiver's clock is ahead of this host's, below 0 if it is behind, by Date and Age of its
+ * answer, which was made between `sentAt` and `now`. Null if unknown, or not more than signatures allow. Pure.
  */
 export function receiverAheadMs(
   date: string | undefined,
@@ -50,39 +51,39 @@ export function receiverAheadMs(
   return told > now + CLOCK_OFF_MS ? told - now : null;
 }
 
-/** Further from its own time than any receiver allows that goes by it. */
+/** Further off than any receiver allows that checks the time. */
 const ANY_TIME_MS = 600_000;
 
-/** Whether a receiver that has taken a batch with its clock so far ahead refuses none for that. Pure. */
+/** Returns whether a receiver that accepts a batch although its clock is this far ahead accepts any time. Pure. */
 export const takesAnyTime = (aheadMs: number | null): boolean => Math.abs(aheadMs ?? 0) > ANY_TIME_MS;
 
-/** So long two clocks may differ before somebody or something has put them right. */
+/** After this long, somebody or something should have corrected a clock that differs. */
 const CLOCK_DIFFERS_MS = 86_400_000;
 
-/** What came of an attempt, where the first of a batch that failed for a clock is `sinceMs` ago. Pure. */
+/** Reclassifies the result of an attempt, if a batch first failed because of a clock `sinceMs` ago. Pure. */
 export const judgeByClock = (result: Result, sinceMs: number): Result =>
   result.isByClock === true && sinceMs >= CLOCK_DIFFERS_MS ? { ...result, outcome: 'refused' } : result;
 
-/** What people read of such a clock, before the receiver's own words. Pure. */
+/** Describes such a clock to people, followed by the receiver's own words. Pure. */
 export function clockSays(aheadMs: number, said: string | null): string {
   const off = formatAge(Math.abs(aheadMs) / 1000);
   const clock = `this host's clock is ${off} ${aheadMs > 0 ? 'behind' : 'ahead of'} the receiver's`;
   return said === null ? clock : `${clock}; ${said}`;
 }
 
-/** Whether a receiver may take a part of what it did not take whole. Pure. */
+/** Returns whether a receiver may accept a part of what it refused as a whole. Pure. */
 export const isTooLarge = ({ status, outcome }: Result): boolean =>
   outcome === 'refused' && status === TOO_LARGE;
 
 const FIRST_MS = 1000;
-/** A receiver that comes back after a day waits no longer than that for what it missed. */
+/** A receiver that recovers after a day waits at most this long for what it missed. */
 const LONGEST_MS = 60_000;
 const LONGEST_ASKED_MS = 3_600_000;
 
 /**
- * Milliseconds until the next attempt: doubling from a second to a minute, of which between half and all is drawn by
- * chance, so that many that failed together do not come together. Never less than the receiver asked for, up to an
- * hour. `random`: from 0 to 1. Pure.
+ * Returns the milliseconds until the next attempt. They double from a second to a minute; a random part between
+ * half and all of that is used, so that followers that failed together do not return together. Never less than the
+ * receiver asked for, up to an hour. `random` is from 0 to 1. Pure.
  */
 export function backOffMs(failures: number, retryAfterMs: number | null, random: number): number {
   const most = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(30, Math.max(0, failures - 1)));
@@ -90,8 +91,8 @@ export function backOffMs(failures: number, retryAfterMs: number | null, random:
 }
 
 /**
- * Retry-After in milliseconds: seconds, or a date, which is compared with the answer's own Date, for clocks differ.
- * Null: nothing that can be read. Pure.
+ * Parses Retry-After into milliseconds: seconds, or a date, which is compared with the answer's own Date because
+ * clocks differ. Null if unreadable. Pure.
  */
 export function retryAfterMs(
   header: string | undefined,
@@ -106,10 +107,7 @@ export function retryAfterMs(
   return Math.max(0, until - (Number.isNaN(from) ? now : from));
 }
 
-/**
- * An answer's first words for people: printable, in one line, at most 200 characters; null where there is nothing.
- * Pure.
- */
+/** Returns the beginning of an answer for people: printable, one line, at most 200 characters; null if empty. Pure. */
 export function excerptOf(body: string): string | null {
   const text = body
     .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
@@ -118,13 +116,13 @@ export function excerptOf(body: string): string | null {
   return text === '' ? null : text;
 }
 
-/** Where changes are delivered to. */
+/** A destination of changes. */
 export interface Sink {
   /** How large a batch may be. */
   readonly limits: Limits;
-  /** Delivers one, and tells what came of it; `signal` ends the attempt. Never throws for what the receiver does. */
+  /** Delivers one batch and returns the result; `signal` ends the attempt. Never throws because of the receiver. */
   deliver(batch: Batch, signal: AbortSignal): Promise<Result>;
-  /** What is sent for a batch, where that can be kept and sent again. */
+  /** What is sent for a batch, if that can be stored and sent again. */
   letterOf?(batch: Batch): { readonly messageId: string; readonly body: string };
   close(): Promise<void>;
 }

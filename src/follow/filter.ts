@@ -5,8 +5,8 @@ export const KINDS = ['price', 'product', 'sku'] as const;
 const EXPECTED = `--filter: expected watchlist, brand=…, sku=… or kind=${KINDS.join('|')}`;
 
 /**
- * Reads what `--filter` was given, once or more often: values of one name are alternatives, different names have to
- * match together. Adds to `problems` what cannot be read. Pure.
+ * Parses the values of `--filter`. Values with the same name are alternatives; different names must match together.
+ * Adds unreadable ones to `problems`. Pure.
  */
 export function parseFilters(texts: readonly string[], problems: string[]): Filter {
   const kinds: string[] = [];

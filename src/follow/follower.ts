@@ -6,7 +6,7 @@ import type { Place } from '../store/history/followers.ts';
 import { type Batch, bytesOf, cut, exceeds, type Limits } from './batch.ts';
 import { backOffMs, isTooLarge, judgeByClock, type Result, type Sink } from './delivery.ts';
 
-/** What happens, for whoever tells of it. */
+/** What happens while following, for reports. */
 export type FollowEvent =
   | { readonly event: 'delivered'; readonly changes: number; readonly to: bigint; readonly ms: number }
   | {
@@ -27,47 +27,44 @@ export type FollowEvent =
   | { readonly event: 'smaller'; readonly changes: number; readonly bytes: number; readonly result: Result }
   | { readonly event: 'copied'; readonly position: bigint };
 
-/**
- * Why following has ended: told to; everything is delivered; the receiver wants no more; it does not take a batch,
- * and nobody waits.
- */
+/** Why following has ended: stopped, all delivered, no more wanted, or a batch not accepted while `once` is set. */
 export type End = 'stopped' | 'caught-up' | 'unwanted' | 'undelivered';
 
 export interface Following {
-  /** The session over which everything is read and written, and the name that it holds; null: no position is kept. */
+  /** The session for all reads and writes, and the name that it holds; null if no position is stored. */
   readonly client: LoneClient;
   readonly held: NameHeld | null;
   readonly sink: Sink;
   readonly filter: Filter;
-  /** After so many refusals a batch is a dead letter; with `once`, after so many failures it is over. */
+  /** A batch is a dead letter after this many refusals. With `once`, following also ends after this many failures. */
   readonly attempts: number;
-  /** Until everything is delivered. */
+  /** Ends once everything is delivered. */
   readonly once: boolean;
   readonly clock: Clock;
   /** From 0 to 1. */
   readonly random: () => number;
-  /** Told to stop: what is being delivered may end, as long as `patience` has not aborted. */
+  /** Asked to stop: a delivery under way may finish, unless `patience` has aborted. */
   readonly stopped: AbortSignal;
   readonly patience: AbortSignal;
   readonly tell: (event: FollowEvent) => void;
-  /** Told of each page that could be read, and of each that is done with: Postgres has kept the position behind it. */
+  /** Called for each page that was read, and for each that is finished: Postgres has stored the position after it. */
   readonly hasRead?: () => void;
   readonly hasKept?: () => void;
 }
 
-/** Changes that are read at a time, and SKUs of the first copy. */
+/** Changes per read, and SKUs per read of the first copy. */
 const PAGE = 1000;
 const COPIED_SKUS = 100;
-/** A notification that is missed loses nothing, for changes are asked for this often, too. */
+/** Changes are also polled this often, so a missed notification loses nothing. */
 const POLL_MS = 60_000;
-/** Where there are no notifications, or none come. */
+/** Polling interval while there are no notifications. */
 const UNHEARD_POLL_MS = 5000;
 
 /**
- * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is
- * delivered, until it is told to stop. Waits by LISTEN and a poll a minute, on a standby by polls alone, until it is
- * promoted; and where a poll has found what no notification told of, as behind a pooler, by more of them. Rejects
- * where Postgres is lost: what was not kept is delivered again.
+ * Delivers what follows `at.place`, in order. After each delivered batch it stores the position there and by name,
+ * until it is stopped. Waits by LISTEN and a poll a minute; on a standby by polls only, until it is promoted. Polls
+ * more often after a poll has found what no notification announced, as behind a pooler. Rejects if Postgres is
+ * lost; what was not stored is delivered again.
  *
  * @throws FollowerError
  */
@@ -100,22 +97,22 @@ export async function follow(following: Following, at: { place: Place }): Promis
   return 'stopped';
 }
 
-/** What tells of changes from now on. */
+/** How to wait for further changes. */
 interface News {
   /** Resolves with the next notification, and rejects when the session is lost. */
   readonly heard: Promise<void>;
-  /** So soon changes are to be asked for besides. */
+  /** When to poll for changes at the latest. */
   readonly pollMs: number;
 }
 
 /**
- * Hears of changes, but on a standby, which refuses LISTEN: there, whether it was promoted is asked each time. Is told
- * of each wait that a poll has ended, and of each reading that has found something.
+ * Listens for changes, except on a standby, which refuses LISTEN; there it checks each time whether it was
+ * promoted. `polled` reports a wait that ended in a poll, `found` a read that has found something.
  */
 function newsOf(client: LoneClient) {
   const fresh = () => {
     const made = Promise.withResolvers<void>();
-    // Nobody may be waiting at that moment.
+    // Perhaps nobody is waiting at that moment.
     made.promise.catch(() => {});
     return made;
   };
@@ -150,16 +147,16 @@ function newsOf(client: LoneClient) {
   };
 }
 
-/** One follower under way: where it is, and how it delivers. */
+/** One follower under way: its place, and how it delivers. */
 class Run {
   readonly #of: Following;
   readonly #kept: { place: Place };
 
-  /** What the receiver takes at once, as far as this session knows. */
+  /** What the receiver accepts at once, as far as this session knows. */
   #limits: Limits;
   /**
-   * The SKU up to which a copy was read before its first batch, because nothing passed the filter. Not kept, because
-   * the next process has to know that the copy has not begun.
+   * The SKU up to which a copy was read before its first batch because nothing passed the filter. Not stored: the
+   * next process must know that the copy has not begun.
    */
   #passedOver = '';
 
@@ -169,13 +166,13 @@ class Run {
     this.#limits = following.sink.limits;
   }
 
-  /** The SKU up to which a copy is done; null: none is under way. */
+  /** The SKU up to which a copy is done; null if none is under way. */
   get copiedTo(): string | null {
     const { afterSku } = this.#kept.place;
     return afterSku === '' ? this.#passedOver : afterSku;
   }
 
-  /** Delivers a page in batches; null where following goes on. */
+  /** Delivers a page in batches; returns null if following goes on. */
   async deliver(page: Page): Promise<End | null> {
     const { position, afterSku } = this.#kept.place;
     if (page.shownTo !== undefined) this.#shown(page.shownTo);
@@ -195,7 +192,7 @@ class Run {
       else if (end !== null) return end;
       else [left, batches] = [left.slice(batch.lines.length), batches.slice(1)];
     }
-    // What did not pass the filter is done with.
+    // Whatever did not pass the filter is finished.
     if (page.copiedTo !== null && this.#kept.place.afterSku === '') this.#passedOver = page.copiedTo;
     else if (
       page.readTo !== this.#kept.place.position ||
@@ -205,15 +202,15 @@ class Run {
     return null;
   }
 
-  /** The batches of a page. One that was under way keeps its end, and so its id. */
+  /** Returns the batches of a page. A batch that was under way keeps its end, and thus its id. */
   #cut(page: Page): Batch[] {
     const { sendingTo, failures } = this.#kept.place;
     const batches = cut(page, this.#limits, sendingTo);
     const [first] = batches;
     if (first === undefined || failures === 0) return batches;
-    // Nothing of it passes the filter any longer: what comes is another one.
+    // Nothing of it passes the filter any longer, so the next batch is another one.
     const isGone = sendingTo !== null && first.first > sendingTo;
-    // The receiver has had it in vain, perhaps because it takes less at once: then that is what was set since.
+    // It has failed before, perhaps because it is too large; then the limits set since apply.
     if (!isGone && !exceeds(first, this.#limits)) return batches;
     this.#anew();
     return cut(page, this.#limits);
@@ -222,11 +219,11 @@ class Run {
   async #deliverBatch(batch: Batch): Promise<End | 'too-large' | null> {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
     let byClockFrom: number | null = null;
-    // A restart each night is not to begin that anew.
+    // A nightly restart must not begin that time anew.
     const { clockFailingForMs = 0 } = this.#kept.place;
     for (;;) {
       await held?.sending(batch.last, this.#kept.place);
-      // The receiver may have it, and this session be lost before that is written.
+      // The receiver may get it and this session be lost before that is stored.
       this.#shown(batch.to);
       const begun = clock.monotonic();
       const said = await sink.deliver(batch, patience);
@@ -259,7 +256,7 @@ class Run {
     }
   }
 
-  /** For the rest of the session: a receiver that has a limit keeps it. Parts are batches of their own. */
+  /** Halves the limit for the rest of the session; the receiver's will not change. Parts are separate batches. */
   async #makeSmaller(batch: Batch, result: Result): Promise<'too-large'> {
     const { clock, random, stopped, tell } = this.#of;
     const bytes = Math.floor(bytesOf(batch) / 2);
@@ -270,7 +267,7 @@ class Run {
     return 'too-large';
   }
 
-  /** A batch that the receiver never takes holds back no other; false where it cannot be kept for later. */
+  /** Stores a batch that the receiver never accepts as a dead letter, to unblock the others; false if it cannot. */
   async #bury(batch: Batch, result: Result): Promise<boolean> {
     const { held, sink, tell } = this.#of;
     const letter = sink.letterOf?.(batch);
@@ -295,7 +292,7 @@ class Run {
     if (shownTo > newestOf(place)) this.#kept.place = { ...place, shownTo };
   }
 
-  /** What comes next is another batch than the one that has failed. */
+  /** Resets the counts of failures, because the next batch is not the one that failed. */
   #anew(): void {
     const { position, afterSku } = this.#kept.place;
     this.#at(position, afterSku);

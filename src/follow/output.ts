@@ -4,16 +4,16 @@ import { errorCode } from '../lib/errors.ts';
 import type { Batch } from './batch.ts';
 import type { Result, Sink } from './delivery.ts';
 
-/** A batch of lines that are written at once. */
+/** Lines that are written at once. */
 const LIMITS = { changes: 1000, bytes: 256 * 1024 };
 
-/** Lines on stdout, whatever that is. */
+/** Writes lines to stdout, whether that is a file or a stream. */
 export const outputTo = (stdout: Writable & { readonly fd: number }): Sink =>
   fstatSync(stdout.fd).isFile() ? createFileOutput(fileOf(stdout.fd)) : createOutput(stdout);
 
 /**
- * Lines on a stream. A batch counts as delivered when the stream has taken it; while its reader is slow, that waits,
- * and nothing is read ahead. A reader that has closed it wants no more.
+ * Writes lines to a stream. A batch counts as delivered when the stream has accepted it; while its reader is slow,
+ * that waits, and nothing is read ahead. If the reader closes the stream, it wants no more.
  */
 function createOutput(stream: Writable): Sink {
   return {
@@ -45,11 +45,11 @@ const CLOSED = {
 
 /** A file that lines are written to. */
 export interface OutputFile {
-  /** Writes what there is room for, from the beginning; how many bytes these were. Throws where there is none. */
+  /** Writes as many bytes as there is room for, from the beginning; returns how many. Throws if there is no room. */
   write(bytes: Uint8Array): number;
   size(): number;
   truncate(size: number): void;
-  /** Whether its last line has no end, as far as that can be read. */
+  /** Returns whether its last line has no newline, as far as that can be read. */
   isCutOff(): boolean;
 }
 
@@ -64,7 +64,7 @@ function isCutOff(fd: number): boolean {
   const { size } = fstatSync(fd);
   if (size === 0) return false;
   try {
-    // Opened once more: a shell opens what it appends to for writing alone.
+    // Opened again, because a shell opens a file for appending write-only.
     const reading = openSync(`/proc/self/fd/${fd}`, 'r');
     try {
       const last = Buffer.alloc(1);
@@ -78,8 +78,8 @@ function isCutOff(fd: number): boolean {
 }
 
 /**
- * Lines in a file. A batch counts as delivered when all of its bytes are written, because a stream of Node.js does not
- * say what a disk has no room for. A batch that was written in part is continued when it comes again, and is removed at
+ * Writes lines to a file. A batch counts as delivered when all of its bytes are written; a stream of Node.js does
+ * not report what a disk had no room for. A partly written batch is continued when it comes again, and removed at
  * the end.
  */
 export function createFileOutput(file: OutputFile): Sink {
@@ -91,8 +91,8 @@ export function createFileOutput(file: OutputFile): Sink {
     async deliver({ lines }: Batch): Promise<Result> {
       const text = `${lines.join('\n')}\n`;
       try {
-        // After a lost session the batch may be cut in another way: the part that was written is then a line of its
-        // own. So is what a killed process has left.
+        // After a lost session the batch may be cut differently; then the part that was written becomes a line of
+        // its own, as does what a killed process has left.
         if (part?.text !== text) {
           const isWithin = part === null ? !isBegun && file.isCutOff() : endsWithin(part);
           part = { text, bytes: Buffer.from(isWithin ? `\n${text}` : text), from: file.size(), taken: 0 };
@@ -112,7 +112,7 @@ export function createFileOutput(file: OutputFile): Sink {
     },
     async close() {
       if (part === null || part.taken === 0) return;
-      // Whoever goes on writes the batch from its beginning.
+      // Whoever continues writes the batch from its beginning.
       if (file.size() === part.from + part.taken) file.truncate(part.from);
     },
   };
@@ -120,9 +120,9 @@ export function createFileOutput(file: OutputFile): Sink {
 
 const NEWLINE = 10;
 
-/** Whether the file ends within a line where this much of a batch is written; of none, where one was there before. */
+/** Returns whether the file ends within a line after `taken` bytes of a batch; for 0 bytes, whether it did before. */
 const endsWithin = ({ bytes, taken }: { readonly bytes: Buffer; readonly taken: number }): boolean =>
   taken === 0 ? bytes[0] === NEWLINE : bytes[taken - 1] !== NEWLINE;
 
-/** By its code, as ENOSPC. */
+/** Returns the error's code, such as ENOSPC. */
 const failureOf = (error: unknown): string => errorCode(error) ?? 'it cannot be written';

@@ -28,10 +28,10 @@ import {
 
 export interface WebhookOptions {
   readonly url: URL;
-  /** What others call this stream; part of each message's id. */
+  /** The public name of this stream; part of each message's id. */
   readonly follower: string;
   readonly limits: Limits;
-  /** Asked before each attempt, so that a rotation takes effect: at least one. */
+  /** Called before each attempt, so that a rotation takes effect; returns at least one. */
   readonly secrets: () => readonly string[];
   /** Whether the receiver may be on this machine or in a private network. */
   readonly allowPrivate: boolean;
@@ -42,13 +42,13 @@ export interface WebhookOptions {
   readonly clock: Clock;
 }
 
-/** Most that is read of an answer's body; its first words are kept. */
+/** Maximum that is read of an answer's body, whose beginning is reported. */
 const MAX_BODY_BYTES = 16 * 1024;
 const DROPPED_WITHIN_MS = 1000;
 
 /**
- * Why a webhook's URL cannot be used, in words for `--webhook`; null where it can. In clear text only to this machine
- * or a private network. Names are judged again by the addresses that they resolve to. Pure.
+ * Returns why a webhook's URL cannot be used, in words for `--webhook`; null if it can. Plain http is allowed only
+ * to this machine or a private network. Names are checked again by the addresses that they resolve to. Pure.
  */
 export function webhookProblem(url: URL | null, allowPrivate: boolean): string | null {
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
@@ -69,7 +69,7 @@ export function webhookProblem(url: URL | null, allowPrivate: boolean): string |
     : 'its address is never called, as those of metadata services and link-local ones';
 }
 
-/** Why no address that a webhook's name leads to is connected to. Pure. */
+/** Explains why no address that a webhook's name resolves to is connected to. Pure. */
 export function refusedSays(url: URL, allowPrivate: boolean): string {
   if (!allowPrivate)
     return 'its name leads to an address that is not a public one (private networks need WEBHOOK_ALLOW_PRIVATE=true)';
@@ -83,7 +83,7 @@ function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   return protocol === 'http:' ? 'own' : 'public-or-own';
 }
 
-/** Posts batches to a URL, signed as Standard Webhooks are. Redirects are not followed, certificates are verified. */
+/** Posts batches to a URL, signed by Standard Webhooks. Follows no redirects and verifies certificates. */
 export function createWebhook(options: WebhookOptions): Sink & {
   send(message: { messageId: string; body: string }, signal: AbortSignal): Promise<Result>;
 } {
@@ -157,7 +157,7 @@ function agentFor({ url, allowPrivate, timeoutMs, proxy }: WebhookOptions): Agen
 const aheadOf = ({ headers }: Dispatcher.ResponseData, sentAt: number, now: number): number | null =>
   receiverAheadMs(textOf(headers['date']), textOf(headers['age']), sentAt, now);
 
-/** The status decides, even where the rest of the answer does not come. */
+/** Reads the result from an answer. The status decides, even if the rest of the answer does not arrive. */
 async function resultOf(
   answer: Dispatcher.ResponseData,
   aheadMs: number | null,
@@ -183,7 +183,7 @@ function saysOf(status: number, aheadMs: number | null, said: string | null): st
 
 const REDIRECTED = 'redirects are not followed: use the URL that it leads to';
 
-/** What is said beside a success is not read; what comes of it slowly is not waited for. */
+/** Discards the body of a success, and does not wait for a slow one. */
 async function dropBody(body: Dispatcher.ResponseData['body']): Promise<null> {
   await body.dump({ limit: MAX_BODY_BYTES, signal: AbortSignal.timeout(DROPPED_WITHIN_MS) }).catch(() => {});
   return null;
@@ -216,9 +216,9 @@ function reasonOf(error: unknown, signal: AbortSignal, { url, allowPrivate }: We
 }
 
 /**
- * What is posted for a batch: its id, and the body in the form that Standard Webhooks recommends. Both are the same
- * at every attempt, also after a restart. An id has no full stop, because the signature's parts are joined by them.
- * Pure.
+ * Returns what is posted for a batch: its id, and the body in the form that Standard Webhooks recommends. Both are
+ * the same at every attempt, also after a restart. The id contains no full stop, which joins the parts of the
+ * signature. Pure.
  */
 export function messageOf(
   follower: string,
@@ -234,8 +234,8 @@ export function messageOf(
     `"changes":[${lines.join(',')}]`,
   ];
   const body = `{"type":"catalog.changes","timestamp":"${at.toISOString()}","data":{${data.join(',')}}}`;
-  // Of the same positions there may be more another time, by another filter: whoever knows the id would leave it out.
-  // And all of the first copy has one position.
+  // Under another filter the same positions may contain more, and a receiver would ignore a known id. All changes of
+  // the first copy have the same position.
   const content = createHash('sha256').update(body).digest('base64url').slice(0, 22);
   return { messageId: `msg_${follower}_${first}_${copy ? 'copy' : last}_${content}`, body };
 }
@@ -243,14 +243,15 @@ export function messageOf(
 /** One message, at one attempt. */
 export interface Message {
   readonly id: string;
-  /** Seconds since 1970, of the attempt: receivers refuse what is older than some minutes. */
+  /** Seconds since 1970, at the attempt: receivers refuse what is older than a few minutes. */
   readonly timestamp: number;
   readonly body: string;
 }
 
 /**
- * The headers by which a receiver knows that a message is ours, as Standard Webhooks has them: one signature (v1:
- * HMAC-SHA256 of id, timestamp and body) a secret, so that a receiver that knows any of them accepts it. Pure.
+ * Returns the headers by which a receiver verifies that a message is ours, as defined by Standard Webhooks: one
+ * signature (v1: HMAC-SHA256 of id, timestamp and body) per secret, so that a receiver that knows any of them
+ * accepts it. Pure.
  */
 export function signedHeaders(
   { id, timestamp, body }: Message,

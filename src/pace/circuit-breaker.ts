@@ -2,28 +2,28 @@ import type { Clock } from '../lib/clock.ts';
 import { type PaceLimits, backoffFor, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * Replicas share one back-off, because a 403 may mean the account's rate. But if only one of them has a wrong secret
- * (its file is not rotated yet), the others' half-open requests end the back-off, and its next request begins another.
- * So each process also has a circuit breaker of its own: if it is refused again after others were answered, it stops
- * sending, for longer each time. From then on that its credential is suspected, its refusals are no longer the fleet's
- * as long as others send (concernsOneOnly of policy.ts).
+ * Replicas share one back-off, because a 403 may mean the account's rate. But if only one of them has a wrong
+ * secret (its file is not rotated yet), the others' half-open requests end the back-off, and its next request
+ * begins another. So each process also has a circuit breaker of its own: if it is refused again after others were
+ * answered, it stops sending, for longer each time. Once its credential is suspected, its refusals no longer affect
+ * the fleet as long as others send (concernsOneOnly of policy.ts).
  */
 
 export interface CircuitBreaker {
   /**
-   * A request of this process was refused; `fleet` = refusals of the whole fleet in a row, this one included, 0 where
-   * it is of no concern to the fleet. Returns how many of this process's own it makes in a row.
+   * Records that a request of this process was refused. `fleet` counts the consecutive refusals of the whole fleet,
+   * including this one; 0 if it does not concern the fleet. Returns the consecutive refusals of this process.
    */
   refused(fleet: number): number;
-  /** A request of this process was let through, or its credential has changed. */
+  /** Records that a request of this process was let through, or that its credential has changed. */
   cleared(): void;
-  /** Milliseconds for which this process sends nothing; 0 = as the fleet does. */
+  /** Milliseconds for which this process sends nothing; 0 while it sends as the fleet does. */
   openMs(): number;
-  /** Evidence against this process's credential only, as a sentence; null without any. */
+  /** Evidence against only this process's credential, as a sentence; null if there is none. */
   explain(): string | null;
 }
 
-/** The circuit breaker of this process, by the monotonic clock. */
+/** Creates the circuit breaker of this process, on the monotonic clock. */
 export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitBreaker {
   let times = 0;
   let since = 0;
@@ -33,7 +33,7 @@ export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitB
     refused(fleet) {
       times += 1;
       if (times === 1) since = clock.now();
-      // Fewer in the fleet's row than in ours: another process was let through in between.
+      // The fleet counts fewer than this process: another process was let through in between.
       fleetPassed = fleet < times;
       if (fleetPassed) openUntil = clock.monotonic() + backoffFor(limits, times - 1);
       return times;

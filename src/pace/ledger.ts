@@ -7,26 +7,26 @@ import type { PaceState } from './policy.ts';
 export interface PaceView {
   /** Null before the first request of this database's first daemon. */
   readonly state: PaceState | null;
-  /** Times of the mirror's requests sent in the last `spanMs`, ascending. */
+  /** Times of the mirror's requests sent in the last `spanMs`, in ascending order. */
   readonly sends: readonly number[];
-  /** How many the account's other users sent in it, through catalog.take_request. */
+  /** Requests that the account's other users sent in that time, through catalog.take_request. */
   readonly others: number;
-  /** The last pause that somebody asked for; whether it holds is for pace/pause.ts to say. */
+  /** The last requested pause; pace/pause.ts decides whether it still holds. */
   readonly pause: Pause | null;
   readonly now: number;
 }
 
 export interface PaceUpdate<T> {
   readonly state?: PaceState;
-  /** Lane of a request to write into the log, as sent now. */
+  /** Lane of a request to log as sent now. */
   readonly send?: string;
   readonly result: T;
 }
 
 /**
- * Calls `update` with the pace under a lock that all replicas share, and stores what it returns: three round trips. A
- * send is in the log, committed, before the caller learns that it may go, so a crash between the two wastes a slot and
- * never loses a send.
+ * Calls `update` with the pace under a lock that all replicas share, and stores what it returns, in three round
+ * trips. A send is committed to the log before the caller learns that it may go, so a crash in between wastes a
+ * slot but never loses a send.
  */
 export async function withPace<T>(
   sql: Sql,
@@ -34,8 +34,8 @@ export async function withPace<T>(
   update: (view: PaceView) => PaceUpdate<T>,
 ): Promise<{ readonly result: T; readonly sendId: string | null }> {
   const { result, sendId } = await transaction(sql, async (tx, last) => {
-    // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be
-    // read after the wait for the lock.
+    // The lock and the read are sent together, in this order, but as separate statements: the clock must be read
+    // after the wait for the lock.
     const [, view] = await allSent([waitForLock(tx, 'pace'), readPace(tx, spanMs)]);
     const { state, send, result } = update(view);
     const writes = allSent([
@@ -68,7 +68,7 @@ export const ledgerIn = (sql: Sql): PaceLedger => ({
   unsend: async (sendId) => await unsend(sql, sendId),
 });
 
-/** The pace as it is, without a lock: for status and metrics. */
+/** Reads the pace without a lock, for status and metrics. */
 export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView> {
   const [row] = await sql`
     select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now,
@@ -102,12 +102,12 @@ async function writePace(tx: Tx, s: PaceState): Promise<void> {
       resume_at = excluded.resume_at`;
 }
 
-/** Takes a send back out of the log: it was granted, and nothing was sent. */
+/** Removes a send from the log whose request was granted but never sent. */
 export async function unsend(sql: Sql, sendId: string): Promise<void> {
   await sql`delete from catalog_internal.pace_sends where id = ${sendId}`;
 }
 
-/** Drops sends older than that, which no window can reach any more; returns how many. */
+/** Deletes sends older than `olderThanMs`, which no window contains any more. Returns how many. */
 export async function pruneSends(
   sql: Sql,
   { olderThanMs }: { readonly olderThanMs: number },

@@ -21,32 +21,29 @@ import {
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './view.ts';
 
-/** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
+/** How long a process with an open circuit breaker postpones a task that it gives back, for any process to take. */
 const BREAKER_WAIT_MS = 1000;
-/** A process whose half-open request was not let through leaves the next one to others for up to this long, by lot. */
+/** After a failed half-open request, a process leaves the next one to others for a random time up to this. */
 const GIVES_WAY_MS = 2000;
 
 export interface PacerEvents {
-  /** A refusal made the fleet back off until `backoffUntil` (epoch ms), or this process alone. */
+  /** A refusal made the fleet, or only this process, back off until `backoffUntil` (epoch ms). */
   backedOff?(event: {
     outcome: RequestOutcome;
     backoffUntil: number;
     refusals: number;
     occupancy: number;
-    /** What it may mean, as in the status: the text changes with every refusal, this does not. */
+    /** The suspected cause, as in the status. The text changes with every refusal, this does not. */
     suspected: string;
     explained: string | null;
-    /** Only this process backs off: others are let through. */
+    /** Only this process backs off; others are let through. */
     isAlone?: true;
   }): void;
-  /** A half-open request succeeded: requests go again, slower. */
+  /** A half-open request succeeded: requests are sent again, more slowly. */
   resumed?(event: { ceiling: number }): void;
-  /** An `acquire` ended after `ms`: it got a permit (null), or it was put off. */
+  /** An `acquire` ended after `ms`: with a permit (null), or postponed. */
   waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
-  /**
-   * A request was refused since this process last sent, and it is about to send again: the time to read a credential
-   * file again.
-   */
+  /** A request was refused since this process last sent; before it sends again, a credential file should be reread. */
   afterRefusal?(): void;
 }
 
@@ -54,18 +51,18 @@ interface Tried {
   readonly decision: PaceDecision;
   /** Database time in epoch milliseconds. */
   readonly now: number;
-  /** The same moment by the monotonic clock. */
+  /** The same moment on the monotonic clock. */
   readonly decidedAt: number;
-  /** Set where it may go: until then (monotonic) it keeps the next one waiting, whatever others send. */
+  /** If the request may go: until this time (monotonic) it keeps the next one waiting, whatever others send. */
   readonly nextFrom: number;
-  /** Null where the request may not be sent. */
+  /** Null if the request may not be sent. */
   readonly sendId: string | null;
 }
 
-/** What a process makes of a decision of the fleet's. */
+/** Turns a decision of the fleet into that of this process. */
 type Considered = (decision: PaceDecision, now: number) => PaceDecision;
 
-/** Asks the ledger once; a send that it permits is in the ledger's log when this returns. */
+/** Asks the ledger once. A send that it permits is in the ledger's log when this resolves. */
 async function tryOnce(
   ledger: PaceLedger,
   clock: Clock,
@@ -82,7 +79,7 @@ async function tryOnce(
     const decidedAt = clock.monotonic();
     if (!decision.go) return { result: { decision, now, decidedAt, nextFrom: -Infinity } };
     const next = decide(limits, decision.state, [...sends, now], now, others);
-    // What follows a half-open request is its answer's to say.
+    // After a half-open request, its answer decides when the next one may go.
     const known = !next.go && (next.because === 'spacing' || next.because === 'window');
     const nextFrom = known ? clock.monotonic() + next.at - now : -Infinity;
     return { state: decision.state, send: lane, result: { decision, now, decidedAt, nextFrom } };
@@ -90,10 +87,7 @@ async function tryOnce(
   return { ...result, sendId };
 }
 
-/**
- * The fleet's pacer over the ledger in Postgres: decisions by pace/policy.ts, the database's clock, one queue a
- * process.
- */
+/** Creates the fleet's pacer over the ledger in Postgres, by the database's clock, with one queue per process. */
 export function createPacer(sql: Sql, ...parts: Parts): Pacer {
   return pacerOver(ledgerIn(sql), ...parts);
 }
@@ -106,7 +100,7 @@ type Parts = [
   random?: () => number,
 ];
 
-/** The same over any ledger. */
+/** Creates the same pacer over any ledger. */
 export function pacerOver(
   ledger: PaceLedger,
   ...[clock, limits, events = {}, breaker = createCircuitBreaker(clock, limits), random = Math.random]: Parts
@@ -116,7 +110,7 @@ export function pacerOver(
   return { acquire: oneByOne(acquireNext, clock, events) };
 }
 
-/** One process of the fleet: what it knows of the pace beside the ledger. */
+/** One process of the fleet: what it knows of the pace besides the ledger. */
 class PacedProcess {
   readonly #ledger: PaceLedger;
   readonly #clock: Clock;
@@ -124,17 +118,17 @@ class PacedProcess {
   readonly #events: PacerEvents;
   readonly #breaker: CircuitBreaker;
   readonly #random: () => number;
-  /** The last half-open request of this process was not let through, and nothing has been since. */
+  /** The last half-open request of this process was not let through, and no other request has been since. */
   #triedInVain = false;
-  /** The end of the back-off in which this process has given way to others. */
+  /** End of the back-off in which this process has given way to others. */
   #gaveWayAt: number | null = null;
-  /** When the ceiling was last set, as far as this process knows: each end of a back-off sets it. */
+  /** When the ceiling was last set, as far as this process knows. Each end of a back-off sets it. */
   #knownRaise = 0;
-  /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
+  /** Until this time (monotonic) this process's last send keeps the next one waiting: no need to ask the ledger. */
   #nextFrom = -Infinity;
-  /** When this process has sent, by the database's clock: all that is in the log of it, for as long as a window. */
+  /** When this process has sent, by the database's clock: its entries in the log, for the length of a window. */
   #sends: readonly number[] = [];
-  /** When a request of this process was last refused, by the monotonic clock. */
+  /** When a request of this process was last refused, on the monotonic clock. */
   #refusedAt = -Infinity;
 
   constructor(
@@ -153,7 +147,7 @@ class PacedProcess {
     this.#random = random;
   }
 
-  /** Waits for a permit as `Pacer.acquire` does; calls must not overlap. */
+  /** Waits for a permit like `Pacer.acquire`; calls must not overlap. */
   async acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const clock = this.#clock;
     const end = clock.monotonic() + maxWaitMs;
@@ -162,26 +156,26 @@ class PacedProcess {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
       if (this.#breaker.openMs() > 0) {
         this.#events.afterRefusal?.();
-        // A credential read again may have closed it. The wait is short, whatever is left, because another process may
-        // run a shared task that this one cannot.
+        // Reading the credential again may have closed it. The wait is short, whatever is left, because another
+        // process may run a shared task that this one cannot.
         if (this.#breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
       }
       const ended = await this.#attempt(lane, end - clock.monotonic());
       if ('settle' in ended) {
-        // Once: where Postgres is as slow as that, the next one would lapse too.
+        // Only once: if Postgres is that slow, the next permit would lapse too.
         if (hasLapsed || !ended.lapsed()) return { kind: 'granted', permit: ended, waited };
         hasLapsed = true;
         await ended.cancel();
         continue;
       }
-      // A pause is nothing to hold a worker for: it may last for hours, or end at any moment.
+      // No worker is kept waiting for a pause, which may last for hours or end at any moment.
       if (ended.because === 'paused' || clock.monotonic() + ended.forMs > end)
         return { kind: 'wait', ...ended };
       await clock.sleep(ended.forMs, signal);
     }
   }
 
-  /** A permit, or how long to wait before asking again, and for what. */
+  /** Returns a permit, or how long to wait before asking again, and for what. */
   async #attempt(
     lane: string,
     patienceMs: number,
@@ -199,7 +193,7 @@ class PacedProcess {
     return this.#permitOf(tried);
   }
 
-  /** Notes a send before it is in the log, where the answer to another request may meet it. */
+  /** Notes a send before it is in the log, because the answer to another request may read the log right then. */
   readonly #considered: Considered = (decision, now) => {
     const considered = this.#givingWay(decision, now);
     if (considered.go) this.#sends = [...this.#sendsAt(now), now];
@@ -212,9 +206,9 @@ class PacedProcess {
   }
 
   /**
-   * Once in each back-off, a process that has tried in vain leaves the half-open request to others for a moment. Else
-   * the one that is nearest to Postgres would be the first each time; where its credential is wrong, or it cannot reach
-   * the partner, nobody else would ever find out that requests are let through.
+   * Once in each back-off, a process that has tried in vain leaves the half-open request to others for a moment.
+   * Otherwise the process nearest to Postgres would always be first. If its credential is wrong, or it cannot reach
+   * the partner, nobody would ever find out that requests are let through.
    */
   #givingWay(decision: PaceDecision, now: number): PaceDecision {
     const until = decision.go ? decision.state.backoffUntil : null;
@@ -230,7 +224,7 @@ class PacedProcess {
       halfOpen,
       refusals: decision.go ? decision.state.refusals : 0,
       beganBackoff: () => began,
-      // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a
+      // Most answers say nothing about the pace; only a refusal or the end of a half-open request is worth a
       // transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
@@ -250,8 +244,8 @@ class PacedProcess {
   }
 
   /**
-   * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it.
-   * Returns whether one began where there was none.
+   * Stores what the result of a request means for the pace, and reports a back-off that it began or ended. Returns
+   * whether one began while there was none.
    */
   async #settle(
     { sentAt, decidedAt }: { readonly sentAt: number } & Pick<Tried, 'decidedAt'>,
@@ -269,7 +263,7 @@ class PacedProcess {
     });
     const { before, after, sends, now, isAlone } = result;
     failpoint('pace.silenced');
-    // What was under way when the one before was refused lengthens nothing.
+    // A request that was already under way at the previous refusal does not prolong the back-off.
     if (isAlone) return decidedAt > this.#refusedAt && this.#backOffAlone(outcome, now, sends);
     if (after === before) return false;
     if (after.refusals > before.refusals) {
@@ -291,7 +285,7 @@ class PacedProcess {
     return before.backoffUntil === null && after.backoffUntil !== null;
   }
 
-  /** Has this process back off, and nobody else. */
+  /** Makes only this process back off. */
   #backOffAlone(outcome: RequestOutcome, now: number, occupancy: number): false {
     const refusals = this.#breaker.refused(0);
     this.#refusedAt = this.#clock.monotonic();
@@ -308,7 +302,7 @@ class PacedProcess {
   }
 }
 
-/** Serialises waiting, because all callers would otherwise wake for the same slot. Reports how long each waited. */
+/** Serialises waiting, because otherwise all callers would wake for the same slot. Reports how long each waited. */
 function oneByOne(acquireNext: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
   let asking = 0;

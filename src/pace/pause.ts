@@ -1,26 +1,23 @@
 import type { Pause } from '../store/sellers/pause.ts';
 import type { PaceDecision } from './policy.ts';
 
-/*
- * A pause that somebody asked for keeps all requests back, whatever the pace would allow. Pure; times are the
- * database's.
- */
+/* A requested pause holds back all requests, whatever the pace would allow. Pure; times are the database's. */
 
-/** What waits for the end of a pause asks again after this: somebody may have resumed. */
+/** A request that waits for the end of a pause asks again after this long, because somebody may have resumed. */
 const ASK_AGAIN_MS = 5000;
 
-/** Whether this pause holds at `now`: nobody has ended it, and its end is to come. */
+/** Returns whether this pause holds at `now`: nobody has ended it, and its end is in the future. */
 export function holds(pause: Pause | null, now: number): pause is Pause {
   return pause !== null && pause.resumedBy === null && (pause.until === null || now < pause.until);
 }
 
-/** When to ask again where a pause holds; null where none does. */
+/** Returns when to ask again while a pause holds; null if none does. */
 export function whilePaused(pause: Pause | null, now: number): Extract<PaceDecision, { go: false }> | null {
   if (!holds(pause, now)) return null;
   return { go: false, at: Math.min(pause.until ?? Infinity, now + ASK_AGAIN_MS), because: 'paused' };
 }
 
-/** A pause as people and programs are shown it. */
+/** A pause as people and programs see it. */
 export interface PauseStatus {
   readonly since: Date;
   /** Null: until somebody resumes. */
@@ -28,7 +25,7 @@ export interface PauseStatus {
   readonly by: string;
 }
 
-/** The pause that holds at `now`; null where none does. */
+/** Returns the pause that holds at `now`; null if none does. */
 export function pauseStatus(pause: Pause | null, now: number): PauseStatus | null {
   if (!holds(pause, now)) return null;
   return {
@@ -38,7 +35,7 @@ export function pauseStatus(pause: Pause | null, now: number): PauseStatus | nul
   };
 }
 
-/** What has become of the pause since a process last read it (`before`: the pause that held then); null: nothing. */
+/** Returns what has become of the pause since `before`, the one that held at the last read; null if nothing. */
 export function pauseNews(
   before: Pause | null,
   pause: Pause | null,

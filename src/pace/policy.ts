@@ -2,30 +2,28 @@ import type { Config } from '../config/config.ts';
 import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts';
 
 /*
- * When may the next request with the api_key be sent (partner rule 8.rate: a limit of requests in any rolling window,
- * above it only a 403; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
- * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
+ * Decides when the next request with the api_key may be sent (partner rule 8.rate: a limit of requests in any
+ * rolling window, above it only a 403; back off 60 seconds, then resume at a lower rate). Pure: takes the state and
+ * the log of sends, and returns a decision or the next state. All times are epoch milliseconds of one clock, the
+ * database's.
  *
- * SQL goes by the same: sendsPerWindow stands in `sends_per_window`, guardMs there and in `others_part` and
+ * SQL contains the same rules: sendsPerWindow is in `sends_per_window`, guardMs there and in `others_part` and
  * `take_request`, ceilingAt in `present_ceiling`, HEADROOM_PART and RESUME_FLOOR in `promise_capacity`,
- * HALF_OPEN_LOST_MS and SUSPECT_AFTER in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the
- * last two.
+ * HALF_OPEN_LOST_MS and SUSPECT_AFTER in `take_request`. test/store/thresholds.pg.test.ts compares them, except for
+ * the last two.
  */
 
 export interface PaceLimits {
-  /** Most own requests in any rolling window (the account's limit times the mirror's share). */
+  /** Maximum of own requests in any rolling window (the account's limit times the mirror's share). */
   readonly maxPerWindow: number;
   readonly windowMs: number;
   readonly backoffMs: number;
-  /**
-   * The whole account, where its other users take part (`catalog.take_request`): its limit, and the mirror's
-   * guaranteed minimum.
-   */
+  /** The whole account if other users take part (`catalog.take_request`): its limit, and the mirror's minimum. */
   readonly account?: { readonly limit: number; readonly floor: number };
 }
 
 export interface PaceState {
-  /** Requests a window that were allowed at `raisedAt`; it grows from there. */
+  /** Requests per window that were allowed at `raisedAt`; it grows from there. */
   readonly ceiling: number;
   readonly raisedAt: number;
   /** Set by a refusal until a half-open request has succeeded. */
@@ -36,48 +34,49 @@ export interface PaceState {
   readonly refusal: string | null;
   /** When the first of these refusals came. */
   readonly refusedSince: number | null;
-  /** When the last refusal came, though requests may have been let through since. */
+  /** When the last refusal came, even if requests have been let through since. */
   readonly refusedAt: number | null;
   /** Own requests in the window when the refusal came: the evidence for or against having been too fast. */
   readonly occupancy: number | null;
   readonly resumeAt: number | null;
 }
 
-/** Paused: somebody has asked for it (pace/pause.ts). */
+/** `paused` means that somebody requested it (pace/pause.ts). */
 export type PaceWait = 'spacing' | 'window' | 'silence' | 'probe' | 'paused';
 export type PaceDecision =
   | { readonly go: true; readonly state: PaceState }
   | { readonly go: false; readonly at: number; readonly because: PaceWait };
 
-/** A half-open request whose result was never reported (its process died) is given up after this long. */
+/** A half-open request whose result is never reported (its process died) is given up after this long. */
 const HALF_OPEN_LOST_MS = 120_000;
-/** Refusals in a row from which back-off grows: by then it looks like the credential, not the rate. */
+/** Consecutive refusals from which on the back-off grows: by then the credential is likelier than the rate. */
 export const SUSPECT_AFTER = 3;
 const LONGEST_BACKOFF = 10;
 const RESUME_FLOOR = 20;
 
 /**
- * Time added to the window: a request counts at the server when it arrives, not when it was sent, and two requests may
- * have been on the way for different times.
+ * Returns the time added to the window. A request counts at the server when it arrives, not when it was sent, and
+ * two requests may take different times to arrive.
  */
 export function guardMs(limits: PaceLimits): number {
   return Math.min(500, limits.windowMs / 20);
 }
 
 /**
- * How long a request may take from its decision, when it is logged, until it is sent, while it claims its SKUs. One
- * that takes longer is decided anew. If earlier requests arrive late, a window of a minute at the server holds more of
- * the later ones; up to this delay, the guard and the one call that sendsPerWindow leaves out make up for it.
+ * Longest time between a request's decision, when it is logged, and its sending, while it claims its SKUs. If it
+ * takes longer, it is decided again. If earlier requests arrive late, a window of a minute at the server contains
+ * more of the later ones. Up to this delay, the guard and the one call that sendsPerWindow leaves out compensate
+ * for that.
  */
 export const LAPSES_AFTER_MS = 1000;
 
-/** The most sends allowed in window + guard. A share of 120 a minute gives 118. */
+/** Returns the most sends allowed in window + guard. A share of 120 a minute gives 118. */
 export function sendsPerWindow(limits: PaceLimits): number {
   const { maxPerWindow, windowMs } = limits;
   return Math.max(1, Math.floor((maxPerWindow * windowMs) / (windowMs + guardMs(limits))) - 1);
 }
 
-/** The same for a minute: calls at the mirror's full pace. */
+/** Returns the same per minute: calls at the mirror's full pace. */
 export function sendsPerMinute(limits: PaceLimits): number {
   return (sendsPerWindow(limits) * 60_000) / limits.windowMs;
 }
@@ -86,8 +85,8 @@ export function sendsPerMinute(limits: PaceLimits): number {
 const HEADROOM_PART = 0.05;
 
 /**
- * The most own sends in window + guard beside `others` requests of the account's other users in it: the mirror yields
- * to them, down to its floor, and gets its share back when they pause.
+ * Returns the most own sends in window + guard beside `others` requests of the account's other users. The mirror
+ * yields to them, down to its floor, and gets its share back when they pause.
  */
 export function ownMost(limits: PaceLimits, others: number): number {
   const share = sendsPerWindow(limits);
@@ -97,7 +96,7 @@ export function ownMost(limits: PaceLimits, others: number): number {
   return Math.min(share, Math.max(1, Math.floor(floor), left));
 }
 
-/** State of an account of which nothing is known yet: half the share, growing. */
+/** Returns the state of an account of which nothing is known yet: half the share, growing. */
 export function initialPace(limits: PaceLimits, now: number): PaceState {
   return {
     ceiling: Math.max(1, sendsPerWindow(limits) / 2),
@@ -113,7 +112,7 @@ export function initialPace(limits: PaceLimits, now: number): PaceState {
   };
 }
 
-/** Requests a window allowed at `now`: 5 a minute more each minute at a share of 120, in proportion otherwise. */
+/** Returns the requests per window at `now`: 5 a minute more each minute at a share of 120, else in proportion. */
 export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): number {
   const raise = Math.max(5, limits.maxPerWindow / 24);
   const windows = Math.max(0, now - state.raisedAt) / limits.windowMs;
@@ -121,9 +120,9 @@ export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): nu
 }
 
 /**
- * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
- * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or
- * with the earliest time worth asking again.
+ * Decides whether one more request may be sent at `now`. `sends` are the times of own requests in the last window +
+ * guard, ascending; `others` counts the requests of the account's other users in it. Returns the state to store if
+ * it may, or the earliest time worth asking again.
  */
 export function decide(
   limits: PaceLimits,
@@ -134,8 +133,8 @@ export function decide(
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
-  // Times written by a clock that was ahead are corrected while requests wait for them (store/clock.ts), so no wait is
-  // longer than it can really last.
+  // Times written by a clock that was ahead are corrected while requests wait for them (store/clock.ts), so no wait
+  // is longer than a correct clock would make it.
   const wait = (at: number, because: 'spacing' | 'window' | 'silence') => {
     const longestMs = because === 'silence' ? backoffFor(limits, Infinity) : span;
     return { go: false, at: Math.min(at, now + longestMs), because } as const;
@@ -145,7 +144,8 @@ export function decide(
     if (state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS) {
       return { go: false, at: now + 1000, because: 'probe' };
     }
-    // A back-off shorter than the window may end while the window is still full: a half-open request counts in it too.
+    // A back-off shorter than the window may end while the window is still full; a half-open request counts in it
+    // too.
     const leaves = recent.at(-sendsPerWindow(limits));
     if (leaves !== undefined) return wait(leaves + span, 'window');
     return { go: true, state: { ...state, halfOpenSentAt: now } };
@@ -163,9 +163,9 @@ export function decide(
 }
 
 /**
- * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to a half-open request
- * ends a back-off; refusals of requests that were already under way when it began do not lengthen it, and begin no
- * other one after it.
+ * Returns the state after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to a
+ * half-open request ends a back-off. Refusals of requests that were already under way when it began neither prolong
+ * it nor begin another one after it.
  */
 export function settled(
   limits: PaceLimits,
@@ -174,7 +174,8 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    // Out of a back-off, a refusal of a time to come was dated by a clock set back since: it tells nothing.
+    // Outside of a back-off, a refusal dated in the future was dated by a clock that has been set back since: ignore
+    // it.
     const isDated = state.refusedAt !== null && (state.backoffUntil !== null || state.refusedAt <= now);
     if (isDated && request.sentAt <= state.refusedAt) return state;
     const refusals = state.refusals + 1;
@@ -194,12 +195,11 @@ export function settled(
   }
   if (state.backoffUntil === null) return state;
   const isLast = request.sentAt === state.halfOpenSentAt;
-  // An answer that says nothing about the credential or the rate leaves the back-off, but lets another half-open
-  // request go.
+  // An answer that says nothing about credential or rate keeps the back-off, but allows another half-open request.
   if (saysNothing(request.outcome))
     return isLast ? { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 } : state;
-  // A half-open request that took longer than HALF_OPEN_LOST_MS is no longer the last one: any sent since the refusal
-  // counts.
+  // A half-open request that took longer than HALF_OPEN_LOST_MS is no longer the last one: any request sent since
+  // the refusal counts.
   const isHalfOpen = isLast || (state.refusedAt !== null && request.sentAt > state.refusedAt);
   if (!isHalfOpen) return state;
   return {
@@ -210,10 +210,10 @@ export function settled(
 }
 
 /**
- * Whether a refusal is of no concern to the fleet, as the process that sent the request at `sentAt` has a suspected
- * credential: nobody backs off, and since the fleet's last refusal others have sent, who would be refused as well if
- * it were for the rate. `own`: those of the `sends` that are of that process, or more. A request that was under way at
- * that refusal concerns the fleet no more than in `settled`.
+ * Returns whether a refusal does not concern the fleet, given that the process that sent the request at `sentAt`
+ * has a suspected credential. That is so if nobody backs off and others have sent since the fleet's last refusal:
+ * they would be refused as well if the rate were the cause. `own` contains that process's part of `sends`, or more.
+ * A request that was under way at that refusal concerns the fleet no more than in `settled`.
  */
 export function concernsOneOnly(
   { backoffUntil, refusedAt }: Pick<PaceState, 'backoffUntil' | 'refusedAt'>,
@@ -225,7 +225,7 @@ export function concernsOneOnly(
   return backoffUntil === null && (sentAt <= since || sentSince(sends) > sentSince(own));
 }
 
-/** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */
+/** Returns the back-off after repeated doubling, at most ten times the first: the upper bound of every recovery. */
 export function backoffFor(limits: PaceLimits, doublings: number): number {
   return limits.backoffMs * Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings));
 }
@@ -233,16 +233,14 @@ export function backoffFor(limits: PaceLimits, doublings: number): number {
 const REFUSALS: ReadonlySet<string> = new Set<RequestOutcome>([...AUTH_CLASS, 'account-not-configured']);
 
 /**
- * Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured.
- * `outcome`: a RequestOutcome, or why else a run has failed, which is none of them.
+ * Returns whether an outcome makes the fleet back off: the auth class (partner rule 5.6) and an account that is not
+ * configured. `outcome` is a RequestOutcome, or another reason why a run failed, which never does.
  */
 export function refuses(outcome: string): boolean {
   return REFUSALS.has(outcome);
 }
 
-/**
- * Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it.
- */
+/** Returns whether an outcome shows the request past the authorizer: neither too fast nor wrongly signed. */
 export function letsThrough(outcome: RequestOutcome): boolean {
   return !refuses(outcome) && !saysNothing(outcome);
 }
@@ -251,10 +249,7 @@ function saysNothing(outcome: RequestOutcome): boolean {
   return outcome !== 'ok' && NO_ANSWER.has(outcome);
 }
 
-/**
- * The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its
- * share).
- */
+/** Returns the pace that a configuration allows the mirror (partner rule 8.rate: its share of the account's limit). */
 export function paceLimits({ rate }: Pick<Config, 'rate'>): Required<PaceLimits> {
   return {
     maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),
@@ -264,7 +259,7 @@ export function paceLimits({ rate }: Pick<Config, 'rate'>): Required<PaceLimits>
   };
 }
 
-/** Requests a window that the mirror keeps while the account's other users ask; never more than its share. */
+/** Returns the requests per window that the mirror keeps while other users send; never more than its share. */
 export function rateFloor({ rate }: Pick<Config, 'rate'>): number {
   return Math.max(1, Math.floor(rate.limit * Math.min(rate.floor, rate.share)));
 }

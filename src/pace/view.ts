@@ -10,26 +10,26 @@ import {
   SUSPECT_AFTER,
 } from './policy.ts';
 
-/** The pace as people and programs are shown it. Requests of one rolling window. */
+/** The pace as people and programs see it. Requests are those of one rolling window. */
 export interface PaceStatus {
   readonly ceilingPerMinute: number;
   readonly backingOffUntil: Date | null;
   readonly usedInWindow: number;
-  /** Requests of the account's other users in it, and the most that the mirror may send beside them. */
+  /** Requests of the account's other users, and the most that the mirror may send beside them. */
   readonly othersInWindow: number;
   readonly mostInWindow: number;
   readonly limitInWindow: number;
   /** The current refusals, as a sentence and in parts; null while requests succeed. */
   readonly refusal: string | null;
   readonly refused: Refusal | null;
-  /** The pause that somebody asked for; null while requests may go. */
+  /** The requested pause; null while requests may go. */
   readonly paused: PauseStatus | null;
 }
 
-/** Turns the stored pace into what is shown of it; the arithmetic is the policy's. */
+/** Turns the stored pace into its public form; the arithmetic is the policy's. */
 export type PaceReader = (view: Awaited<ReturnType<typeof readPace>>) => PaceStatus;
 
-/** How the pace row reads to people: present ceiling, back-off, and what may be said of a refusal. */
+/** Creates the reader of the pace row: present ceiling, back-off, and what may be said about a refusal. */
 export function paceReader(limits: PaceLimits): PaceReader {
   return ({ state, sends, others, now, pause }) => {
     const pace = state ?? initialPace(limits, now);
@@ -49,19 +49,19 @@ export function paceReader(limits: PaceLimits): PaceReader {
 }
 
 /*
- * The likely cause of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so
- * only evidence distinguishes them: how much of the share our own requests filled, and half-open requests refused
- * again after quiet windows. What was answered, how often and since when is known; what it means is suspected at
- * most.
+ * The likely cause of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7),
+ * so only evidence distinguishes them: how much of the share our own requests filled, and half-open requests
+ * refused again after quiet windows. What was answered, how often and since when is known; what it means is
+ * suspected at most.
  */
 
-/** The likely cause of a refusal by the evidence so far. */
+/** The likely cause of a refusal, by the evidence so far. */
 export type Suspicion =
   /** Own requests filled at least half of the share when it came. */
   | 'rate'
   /** Own requests were few: other users of the account fill the limit, or the credential is wrong. */
   | 'other-traffic-or-credential'
-  /** Refused again and again though the windows held nothing but half-open requests. */
+  /** Refused again and again although the windows contained nothing but half-open requests. */
   | 'credential'
   /** Not a suspicion: the partner says so explicitly. */
   | 'account';
@@ -69,16 +69,16 @@ export type Suspicion =
 export interface Refusal {
   /** Kind of the last refusal (partner/errors.ts). */
   readonly outcome: string;
-  /** Refusals in a row; nothing was answered well in between. */
+  /** Consecutive refusals, with no success in between. */
   readonly times: number;
   readonly since: Date;
-  /** Own requests in the window when the first came, and how many are allowed in it. */
+  /** Own requests in the window when the first refusal came, and how many are allowed in it. */
   readonly ownRequests: number;
   readonly ownMost: number;
   readonly suspected: Suspicion;
 }
 
-/** The refusals that the account is under, or null where its last request was let through. */
+/** Returns the refusals that the account is under; null if its last request was let through. */
 export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null {
   if (state.refusal === null) return null;
   const since = state.refusedSince ?? state.refusedAt ?? 0;
@@ -94,8 +94,8 @@ export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null 
 
 function suspicion(limits: PaceLimits, state: PaceState, since: number): Suspicion {
   if (state.refusal === 'account-not-configured') return 'account';
-  // A window after the first refusal there is nothing left in it but half-open requests. Before that, refusals in a
-  // row prove nothing.
+  // A window after the first refusal, nothing but half-open requests is left in it. Before that, consecutive
+  // refusals prove nothing.
   const quiet = (state.refusedAt ?? since) - since >= limits.windowMs + guardMs(limits);
   if (state.refusals >= SUSPECT_AFTER && quiet) return 'credential';
   return (state.occupancy ?? 0) / limits.maxPerWindow < 0.5 ? 'other-traffic-or-credential' : 'rate';
@@ -107,7 +107,7 @@ const ANSWERED: Readonly<Record<string, string>> = {
   'authorizer-fault': "the authorizer's 500 (an unknown api_key, or an error of its own)",
 };
 
-/** The same as one line for people: first what is known, then what is suspected. */
+/** Returns the refusals as one line for people: first what is known, then what is suspected. */
 export function explainRefusal(limits: PaceLimits, state: PaceState): string | null {
   const refusal = refusalOf(limits, state);
   if (refusal === null) return null;

@@ -22,21 +22,21 @@ import {
 } from './size-map.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
-/** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
+/** Configured names of what the partner does not document (partner rules 2.4.open, 2.5.open). */
 export interface WireNames {
-  /** Where a size_map entry that is an object may carry its price (formOf). */
+  /** Fields in which an object of size_map may carry its price (formOf). */
   priceFields: readonly string[];
-  /** The form by which entries are read, from earlier answers; without it that of most entries. */
+  /** The form by which entries are read, learned from earlier answers. Without it, the form of most entries counts. */
   entryForm?: EntryForm | null | undefined;
-  /** That of records without any entry of `entryForm`, from earlier answers; null or absent: none. */
+  /** The form of records without any entry of `entryForm`, learned from earlier answers; null or absent if none. */
   alsoForm?: EntryForm | null | undefined;
-  /** The SKU in list elements that are objects. */
+  /** Name of the SKU in list elements that are objects. */
   skuField: string;
-  /** Members of `size_map` that are no sizes, from earlier answers. */
+  /** Members of `size_map` that are not sizes, learned from earlier answers. */
   others?: readonly OtherMember[] | undefined;
 }
 
-/** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
+/** The value of a body, or the field that could not be read (by the partner's names, never values). */
 export type Reading<T> = { ok: true; value: T } | { ok: false; problem: string };
 
 // Members keyed by untrusted text stay `unknown` here and are walked as own entries: z.record would drop `__proto__`.
@@ -53,27 +53,27 @@ const recordSchema = z.object({
   product: z.unknown().optional(),
 });
 
-/** A SKU has some dozens of sizes; each is a row, and thousands are no sizes. */
+/** A SKU has some dozens of sizes, each of them a row. Thousands of members cannot be sizes. */
 const MAX_SIZES = 1000;
 
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
 export const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
-/** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
+/** Returns the SKU of a list element: the element itself, or the member `skuField` of an object. */
 export function skuValue(element: unknown, skuField: string): unknown {
   return isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
 }
 
-/** A SKU from a list element; null where none reads. */
+/** Reads a SKU from a list element; null if it is not readable. */
 function readSku(element: unknown, skuField: string): string | null {
   const value = skuValue(element, skuField);
   return isReadableSku(value) ? value : null;
 }
 
 /**
- * The elements of a list, or of an object keyed by SKU ({sku: reason}), in which false says that the SKU is not in the
- * list; null where it is neither; absent and null are empty.
+ * Returns the elements of a list, or the keys of an object keyed by SKU ({sku: reason}), where false means that the
+ * SKU is not in the list. An absent part and null are empty. Null if it is neither.
  */
 function elementsOf(part: unknown): unknown[] | null {
   if (part === undefined || part === null) return [];
@@ -81,13 +81,13 @@ function elementsOf(part: unknown): unknown[] | null {
   return isObject(part) ? Object.keys(part).filter((sku) => part[sku] !== false) : null;
 }
 
-/** A documented count that may come as a number or numeric text; null where it is neither. */
+/** Reads a documented count, which may be a number or numeric text; null if it is neither. */
 export function readCount(value: unknown): number | null {
   const count = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
 }
 
-/** A text with nothing in it is as good as none: serialisers write that for what is absent. */
+/** Reads a text, number or boolean as text. Blank text is null, because serialisers write it for absent values. */
 function asText(value: unknown): string | null {
   if (typeof value === 'string') return value.trim() === '' ? null : toStorable(value);
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
@@ -102,14 +102,14 @@ function readMetadata(
   });
 }
 
-/** By what the records of an answer are read. */
+/** The forms by which the records of an answer are read. */
 interface ReadBy extends Readonly<Record<'form' | 'also' | 'found', EntryForm | null>> {
   readonly none: NoSizes;
-  /** Their entries, as they say in which form their prices are. */
+  /** The entries of each record that show in which form its prices are. */
   readonly entries: readonly (readonly unknown[])[];
 }
 
-/** The forms by which the records of an answer are read, and the one that its entries have (`found`). */
+/** Determines the forms by which the records of an answer are read, and the form that its entries have (`found`). */
 function formsOf(
   records: readonly unknown[],
   { priceFields, entryForm = null, alsoForm = null, others = [] }: WireNames,
@@ -124,9 +124,10 @@ function formsOf(
 
 /**
  * Reads a lowest-price record (partner rules 2.4, 7.3): the body of the single lookup, or a value of a bulk answer.
- * Without code 0000 or a `size_map` object it is unreadable, because neither says that a SKU has no prices, while an
- * empty `size_map` does (partner rule 4.2.4). It is unreadable, too, if no entry has a price and some cannot be read:
- * entries in another form than before are no withdrawal. Never throws. `by`: how all records of its answer are read.
+ * It is unreadable without code 0000 or without a `size_map` object, because neither says that a SKU has no prices,
+ * while an empty `size_map` does (partner rule 4.2.4). It is also unreadable if no entry has a price and some
+ * cannot be read, because entries in a new form are not a withdrawal. `by` tells how all records of the answer are
+ * read. Never throws.
  */
 export function readRecord(
   body: unknown,
@@ -142,7 +143,8 @@ export function readRecord(
   const { none } = by;
   const entries = entriesOf(body, none);
   const form = formOfRecord(entries, by.form, by.also);
-  // Among bare numbers they are prices all the same, until more records show them to be none, or this one has no other.
+  // Among bare-number prices such numbers count as prices until more records show otherwise, but not in a record
+  // without other entries.
   const isPrice = by.found?.field === null && !saysNothingElse(entries);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
@@ -158,7 +160,7 @@ export function readRecord(
     return { unreadable: 'no entry of size_map reads as a price' };
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
-  // A member that is null says nothing, as one that is absent.
+  // A member that is null says as little as an absent one.
   const kept = isObject(product)
     ? Object.fromEntries(Object.entries(product).filter(([, value]) => value !== null))
     : null;
@@ -174,8 +176,8 @@ const isEmpty = (value: unknown): boolean =>
   (typeof value === 'object' && Object.keys(value).length === 0);
 
 /**
- * Whether a value of `results` is there for a SKU that has its answer in a list: a map that was filled beforehand with
- * what is empty, or the code that its single lookup would have, without any prices. Pure.
+ * Returns whether a value of `results` only stands in for a SKU whose answer is in a list: an empty value from a
+ * map filled in advance, or the code of its single lookup, without prices. Pure.
  */
 function isPlaceholder(record: unknown): boolean {
   if (isEmpty(record)) return true;
@@ -184,14 +186,15 @@ function isPlaceholder(record: unknown): boolean {
   return typeof code === 'string' && code.trim() !== '' && code !== '0000' && isEmpty(sizeMap);
 }
 
-/** Distinct SKUs of a list; unreadable elements are skipped. */
+/** Returns the distinct SKUs of a list; unreadable elements are skipped. */
 function readableSkus(elements: readonly unknown[], skuField: string): string[] {
   return [...new Set(elements.map((element) => readSku(element, skuField)).filter((sku) => sku !== null))];
 }
 
 /**
- * A bulk answer (partner rules 2.5). Absent parts are empty; elements that cannot be read are skipped, so their SKU
- * counts as omitted. Unreadable as a whole: not an object, none of the four parts, or a part of the wrong type.
+ * Reads a bulk answer (partner rules 2.5). Absent parts are empty; elements that cannot be read are skipped, so
+ * their SKUs count as omitted. Unreadable as a whole if it is not an object, has none of the four parts, or a part
+ * has the wrong type.
  */
 export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   const parsed = bulkSchema.safeParse(body);
@@ -239,8 +242,8 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 }
 
 /**
- * JSON text to a value, with integers beyond 2^53 kept as their digits: a snapshot id that is such a number would
- * otherwise come back changed. Throws SyntaxError where the text is not JSON.
+ * Parses JSON and keeps integers beyond 2^53 as text of their digits; otherwise a numeric snapshot id of that size
+ * would be sent back changed. Throws SyntaxError if the text is not JSON.
  */
 export function parseExact(text: string): unknown {
   return parseJson(text, (_key, value, context) => {
@@ -249,31 +252,31 @@ export function parseExact(text: string): unknown {
   });
 }
 
-/** Fewer digits are exact, as text of a number or within one. */
+/** Fewer digits are exact, whether in a number or within text. */
 const MANY_DIGITS = /\d{16}/;
 
-/** Text of an answer with records to a value; the slower, exact parse is taken only where a number may need it. */
+/** Parses the text of an answer with records; takes the slower, exact parse only if a number may need it. */
 export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : parseJson(text);
 }
 
-/** The same for a bulk answer. A record of which another value was said, too, is a text: it cannot be read. */
+/** Parses the text of a bulk answer. A record with two different values becomes a text, which cannot be read. */
 export function parseBulk(text: string): unknown {
   return withoutUnclear(parseRecords(text), text);
 }
 
-/** A time of day without a zone, as Date.parse would take it for one of this machine's. */
+/** A time of day without a zone, which Date.parse would read in this machine's zone. */
 const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
 
-/** Nothing of the partner's is older: a zero in place of a time says that there is none. */
+/** No time of the partner's is older; zero stands for an absent time. */
 const EARLIEST = Date.UTC(2010, 0);
 
 /** Epoch seconds or milliseconds as text. */
 export const EPOCH_TEXT = /^\d{9,13}$/;
 
 /**
- * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds, also as
- * text; null where it is none of these.
+ * Reads a time from ISO text, in UTC if it names no zone (partner rules 2.6), or from epoch seconds or milliseconds
+ * as a number or text; null if it is none of these.
  */
 export function readTime(value: unknown): Date | null {
   if (typeof value === 'string' && EPOCH_TEXT.test(value)) return readTime(Number(value));

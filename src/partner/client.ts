@@ -26,8 +26,8 @@ import {
 } from './transport.ts';
 
 /**
- * One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of
- * a bulk call; `date`: the time at the partner, for clock skew.
+ * One finished request, for metrics and the log. `ms` and `waitedMs` are milliseconds, the latter before the
+ * request, for its permit; `skus` are those of a bulk call; `date` is the time at the partner, for clock skew.
  */
 export interface RequestObservation {
   route: Route;
@@ -39,12 +39,12 @@ export interface RequestObservation {
   date: Date | null;
 }
 
-/** All of the client's settings; nothing is read from the environment. */
+/** All settings of the client; it reads nothing from the environment. */
 export interface PartnerClientOptions {
   baseUrl: URL;
-  /** Asked before each request, so that a rotated credential takes effect without a restart (partner rule 5.4). */
+  /** Called before each request, so that a rotated credential takes effect without a restart (partner rule 5.4). */
   credentials: () => Credentials;
-  /** Milliseconds for one request, body included. */
+  /** Milliseconds for one request, including the body. */
   timeoutMs: number;
   /** Name of the SKU list in the bulk body (PARTNER_BULK_BODY_KEY; undocumented). */
   bodyKey: string;
@@ -57,9 +57,9 @@ export interface PartnerClientOptions {
   /** Without it, connections are direct. */
   proxy?: ProxySettings | undefined;
   clock: Clock;
-  /** Where the form of size_map's entries is kept; without it, as long as the client lives. */
+  /** Where the form of size_map's entries is stored; without it, the client keeps the form for as long as it lives. */
   formKeeper?: FormKeeper | undefined;
-  /** Called where the entries of size_map no longer have the form that they had. */
+  /** Called if the entries of size_map no longer have their previous form. */
   onForm?: ((news: FormNews) => void) | undefined;
   /** The fields by which the last applied manifest was read. */
   knownFields?: (() => KnownFields) | undefined;
@@ -67,32 +67,30 @@ export interface PartnerClientOptions {
 }
 
 /**
- * The partner API as the mirror uses it. Each method sends one request, needs a permit for it, and settles that permit
- * once, whatever happens. All throw PartnerError; nothing is retried here.
+ * The partner API as the mirror uses it. Each method sends one request under the given permit and settles it
+ * exactly once, whatever happens. All reject with PartnerError; nothing is retried here.
  */
 export interface PartnerClient {
   /** Metadata of the newest snapshot (partner rules 4.2, 2.7). */
   manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta>;
   /**
-   * What changed since the snapshot `since` (partner rules 4.2, 2.8). Rejects with kind 'cached-answer' if the answer
-   * starts from another snapshot, or if a cache has kept for too long that nothing is new.
+   * Changes since the snapshot `since` (partner rules 4.2, 2.8). Rejects with kind 'cached-answer' if the answer
+   * starts from another snapshot, or if it reports nothing new and a cache has kept it for too long.
    */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
-   * Records of up to 100 SKUs (partner rules 4.1, 2.5). Rejects with kind 'no-skus-read' if the partner says that it
-   * was asked for none and answers none, because it ignores body keys that it does not know; with kind 'cached-answer'
-   * if a cache has kept the answer, because its prices are of another time.
+   * Records of up to 100 SKUs (partner rules 4.1, 2.5). Rejects with kind 'no-skus-read' if the partner says that
+   * it was asked for no SKU and answers none, which happens because it ignores unknown body keys; with kind
+   * 'cached-answer' if a cache has kept the answer, because its prices are of another time.
    */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
-  /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
+  /** Record of one SKU (partner rules 4.1, 2.4). Rejects with 'sku-not-found' for code 0009. May come from a cache. */
   lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord>;
-  /** Ends all connections; requests under way fail. */
+  /** Closes all connections; requests under way fail. */
   close(): Promise<void>;
 }
 
-/**
- * The SKU as one path segment, or null where no URL can carry it (dot segments vanish, lone surrogates do not encode).
- */
+/** Encodes the SKU as one path segment; null if no URL can carry it (dot segments, lone surrogates). */
 function pathSegment(sku: string): string | null {
   if (sku === '' || sku === '.' || sku === '..' || !sku.isWellFormed()) return null;
   return encodeURIComponent(sku);
@@ -178,7 +176,7 @@ class HttpPartnerClient implements PartnerClient {
     await this.#transport.close();
   }
 
-  /** Sends, reads, then settles the permit once and reports; a null request is one that no URL can carry. */
+  /** Sends, reads, settles the permit once, and reports. `request` is null if no URL can carry it. */
   async #ask<T>(
     permit: Permit,
     request: ApiRequest | null,
@@ -205,7 +203,7 @@ class HttpPartnerClient implements PartnerClient {
       value = await read(await this.#transport.request(request, head), head);
     } catch (error) {
       const failure = asPartnerError(error, route);
-      // What the partner said outranks a pacer that cannot be reached: the caller's next step hangs on the kind.
+      // The partner's answer matters more than an unreachable pacer: the caller's next step depends on its kind.
       await finish(failure.kind).catch(() => undefined);
       throw failure;
     }
@@ -214,13 +212,13 @@ class HttpPartnerClient implements PartnerClient {
   }
 }
 
-/** Twice as long as the partner allows its answers to be kept (partner rules 8.cache): no cache that obeys is meant. */
+/** Twice as long as the partner lets its answers be kept (partner rules 8.cache), so no obedient cache exceeds it. */
 const DELTA_KEPT_SECONDS = 120;
 const MANIFEST_KEPT_SECONDS = 600;
-/** No cache may keep a bulk answer (partner rule 4.1.5): this is what an answer may be on its way. */
+/** No cache may keep a bulk answer (partner rule 4.1.5). This allows for its time on the way. */
 const BULK_KEPT_SECONDS = 60;
 
-/** Whether a cache has kept an answer for longer than `mostSeconds`. */
+/** Returns whether a cache has kept an answer for longer than `mostSeconds`. */
 function oldnessOf({ ageSeconds }: AnswerHead, mostSeconds: number): { isOld?: true } {
   return ageSeconds !== null && ageSeconds > mostSeconds ? { isOld: true } : {};
 }
@@ -230,10 +228,7 @@ function unwrap<T>(reading: Reading<T>, route: Route): T {
   throw new PartnerError('unreadable', route, { status: 200, detail: reading.problem });
 }
 
-/**
- * The bulk answer in a body, `asked` being how many SKUs the call had. Throws PartnerError as `PartnerClient.bulk`
- * does.
- */
+/** Reads a bulk answer to a call with `asked` SKUs. Throws PartnerError like `PartnerClient.bulk`. */
 export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): BulkAnswer {
   const answer = unwrap(readBulk(body, names), 'bulk');
   const { results, notFound, deferred, errors } = answer;
@@ -242,9 +237,7 @@ export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): Bu
   throw new PartnerError('no-skus-read', 'bulk', { status: 200, detail: 'requested: 0' });
 }
 
-/**
- * Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl).
- */
+/** Opens the client. Throws TypeError, without quoting the URL, if the base URL cannot be used (see checkBaseUrl). */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
   const problem = checkBaseUrl(options.baseUrl, options);
   if (problem !== null) throw new TypeError(`the base URL of the partner API cannot be used: ${problem}`);
@@ -252,19 +245,19 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 }
 
 /**
- * Leave to send one request with the account's api_key (partner rule 8.rate: the rolling limit counts every request).
- * The pacer hands permits out; the client takes one for each API request, so nothing can be sent unpaced.
+ * Permission to send one request with the account's api_key (partner rule 8.rate: the rolling limit counts every
+ * request). The pacer issues permits; the client takes one for each API request, so nothing can be sent unpaced.
  */
 export interface Permit {
-  /** How long the request waited for its permit, where that is known. */
+  /** How long the request waited for its permit, if known. */
   readonly waitedMs?: number;
-  /** Tells the pacer how the request ended. Called once for each permit. */
+  /** Tells the pacer how the request ended. Called once per permit. */
   settle(outcome: RequestOutcome): Promise<void>;
 }
 
-/* The three questions that the mirror asks the partner, as they go over the wire. */
+/* The three requests of the mirror, as they go over the wire. */
 
-/** What the newest manifest is (partner rule 4.2.manifest). */
+/** Asks for the newest manifest (partner rule 4.2.manifest). */
 export const manifestRequest = (): ApiRequest => ({
   route: 'manifest',
   limits: limitsOf('manifest'),
@@ -272,7 +265,7 @@ export const manifestRequest = (): ApiRequest => ({
   parse: parseManifestResponse,
 });
 
-/** What has changed after a snapshot (partner rule 4.2.delta). */
+/** Asks what has changed since a snapshot (partner rule 4.2.delta). */
 export const deltaRequest = (since: string): ApiRequest => ({
   route: 'delta',
   limits: limitsOf('delta'),
@@ -282,8 +275,8 @@ export const deltaRequest = (since: string): ApiRequest => ({
 });
 
 /**
- * What SKUs cost now (partner rule 4.1.bulk): lists of them by the names under which they are sent. fromEntries makes
- * an own key of any name, `__proto__` included.
+ * Asks for the prices of SKUs (partner rule 4.1.bulk). `lists` contains them by the names under which they are
+ * sent. fromEntries makes any name an own key, even `__proto__`.
  */
 export const bulkRequest = (
   lists: ReadonlyMap<string, readonly string[]>,

@@ -13,9 +13,9 @@ import { PartnerError } from './errors.ts';
 import { lostMember } from './repeated-members.ts';
 import { isBroken, isReadableSku, isReadableToken } from './text.ts';
 
-/** Of a million elements z.array(z.unknown()) makes a copy, which takes longer than to read them. */
+/** For a million elements, z.array(z.unknown()) would make a copy, which takes longer than reading them. */
 const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();
-/** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
+/** Serialisers with a single type for lists and maps write {} or [] if either is empty. */
 const emptyOrList = z.preprocess((value) => (isEmptyObject(value) ? [] : value), deltaList).optional();
 const deltaSchema = z.object({
   changed: emptyOrList,
@@ -23,14 +23,14 @@ const deltaSchema = z.object({
   now_live: emptyOrList,
   to_snapshot: z.union([z.string(), z.int()]).nullish(),
 });
-/** Lists of more SKUs may name one twice. */
+/** A longer list is not de-duplicated. */
 const MAX_EACH_ONCE = 50_000;
 export const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
 /** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
 const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
 
-/** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
+/** Returns what the answer says, besides its four members, that shows it to be incomplete; null if nothing does. */
 function incompleteness(body: Readonly<Record<string, unknown>>, since: string | null): string | null {
   const named = [since, ...['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])];
   const ends = named.flatMap((end) =>
@@ -39,7 +39,7 @@ function incompleteness(body: Readonly<Record<string, unknown>>, since: string |
   const page = pageMember(body, new Set(ends));
   if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
   if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
-  // Absent lists are empty; but under another name they would be lost.
+  // Absent lists count as empty, but a list under another name would be lost.
   const other = Object.entries(body).find(
     ([name, value]) =>
       !(DELTA_LISTS as readonly string[]).includes(name) && Array.isArray(value) && value.length > 0,
@@ -51,12 +51,12 @@ function incompleteness(body: Readonly<Record<string, unknown>>, since: string |
 }
 
 /**
- * Reads a delta answer (partner rules 2.8), all or nothing. An element without a SKU makes the whole answer unreadable,
- * because skipping it would lose a change permanently once the token moves; so does anything that says that the answer
- * is not whole. Lists that are null or absent are empty, except a `now_live` that is absent beside changes, because
- * live SKUs would look covered (partner rule 4.2.7). An empty answer without a `to_snapshot` says that nothing is new.
- * A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped and counted, so that it
- * does not stop the delta forever.
+ * Reads a delta answer (partner rules 2.8), all or nothing. An element without a SKU makes the whole answer
+ * unreadable, because skipping it would lose a change permanently once the token moves; so does any sign that the
+ * answer is incomplete. Lists that are null or absent are empty, except that `now_live` must not be absent beside
+ * changes, because live SKUs would look covered (partner rule 4.2.7). An empty answer without a `to_snapshot` says
+ * that nothing is new. A SKU that no table could hold (NUL, lone surrogates, too long) is in no mirror: it is
+ * skipped and counted, so that it does not stop the delta forever.
  */
 export function readDelta(
   body: unknown,
@@ -81,13 +81,13 @@ export function readDelta(
     for (const element of parsed.data[name] ?? []) {
       const sku = skuValue(element, names.skuField);
       if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };
-      // It is a SKU of the mirror, perhaps: only which one cannot be read.
+      // It may well be a SKU of the mirror, but nothing shows which one.
       if (isBroken(sku)) return { ok: false, problem: `${name} has a SKU that is no UTF-8` };
       reported += 1;
       if (isReadableSku(sku)) readable.push(sku);
       else skipped += 1;
     }
-    // A set of a million takes most of a second: whoever applies such a list does so in pieces, without.
+    // A set of a million takes most of a second. Such a list is applied in pieces, which need no distinct SKUs.
     lists.push(readable.length > MAX_EACH_ONCE ? readable : [...new Set(readable)]);
   }
   const { to_snapshot: token } = parsed.data;
@@ -100,15 +100,16 @@ export function readDelta(
 
 const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
 
-/** Whether two texts are the same time, however each is written. */
+/** Returns whether two texts are the same time, however each is written. */
 function isSameTime(one: string, other: string): boolean {
   const [at, also] = [one, other].map((text) => (DATE_TIME.test(text) ? readTime(text) : null));
   return at?.getTime() !== undefined && at.getTime() === also?.getTime();
 }
 
 /**
- * Whether a delta answer may be one to this `since`: a cache may send what it has kept for another. An answer passes if
- * it names no snapshot to start from, or has a time there, such as that of the snapshot's build.
+ * Returns whether a delta answer may belong to this `since`; a cache may send one that it has kept for another. An
+ * answer passes if it does not name the snapshot that it starts from, or gives a time there, such as the snapshot's
+ * build time.
  */
 export function answersSince(body: unknown, since: string): boolean {
   if (!isObject(body)) return true;
@@ -121,8 +122,8 @@ export function answersSince(body: unknown, since: string): boolean {
 }
 
 /**
- * Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. Throws
- * PartnerError, kind 'unreadable', where the value does not have all that the text says.
+ * Parses the text of a delta answer; takes the slower, exact parse only if `to_snapshot` needs it. Throws
+ * PartnerError, kind 'unreadable', if the parsed value has lost something that the text says.
  */
 export function parseDelta(text: string): unknown {
   const body = parseJson(text);
@@ -135,11 +136,11 @@ export function parseDelta(text: string): unknown {
 
 /*
  * Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). The
- * partner documents no pages of a delta. If one came under a name that is not here, the token would move past what the
- * other pages report. Names are compared in lower case and without what is no letter.
+ * partner documents no pages of a delta. If a page came under a name that is missing here, the token would move
+ * past what the other pages report. Names are compared in lower case, letters only.
  */
 
-/** That there is more, or where it is. */
+/** They say that there is more, or where it is. */
 const MORE = new Set([
   'nextcursor',
   'nextpage',
@@ -160,20 +161,20 @@ const MORE = new Set([
   'truncated',
   'istruncated',
 ]);
-/** The same, or where this answer begins or leads to. */
+/** They say the same, or where this answer begins or leads to. */
 const MORE_OR_HERE = new Set(['cursor', 'next']);
-/** How many pages there are. */
+/** They say how many pages there are. */
 const PAGES = new Set(['pages', 'totalpages', 'pagecount', 'lastpage']);
 
-/** An object of more members is a map by SKU or the like. */
+/** An object with more members is a map, for example by SKU. */
 const MAX_MEMBERS = 50;
-/** A link is an object in an object; what is nested deeper says something. */
+/** A link is an object within an object. Anything nested deeper counts as saying something. */
 const MAX_DEPTH = 2;
 
-/** Text that says the same as nothing. */
+/** Texts that stand for "nothing". */
 const NO_TEXT = /^(?:false|no|none|null|0)?$/i;
 
-/** Whether a value says that there is nothing further. */
+/** Returns whether a value says that there is nothing further. */
 function saysNothing(value: unknown, depth = MAX_DEPTH): boolean {
   if (typeof value === 'string') return NO_TEXT.test(value.trim());
   if (typeof value !== 'object' || value === null) return !value;
@@ -182,18 +183,18 @@ function saysNothing(value: unknown, depth = MAX_DEPTH): boolean {
 
 const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number';
 
-/** Whether a value, or the address of a link, is where the answer begins or ends: from there the next poll goes on. */
+/** Returns whether a value, or the address of a link, is the answer's beginning or end, where the next poll starts. */
 function isHere(value: unknown, ends: ReadonlySet<string>): boolean {
   if (isObject(value)) return isHere(value['href'], ends);
   if (!isScalar(value)) return false;
   const text = String(value);
   const [, query = ''] = text.split('?');
   const asked = new URLSearchParams(query);
-  // Anything beside it, as a page or an offset, leads further.
+  // Another parameter beside `since`, such as a page or an offset, leads further.
   return ends.has(text) || (asked.size === 1 && ends.has(asked.get('since') ?? ''));
 }
 
-/** Whether a member announces another page. */
+/** Returns whether a member announces another page. */
 function announces(name: string, value: unknown, ends: ReadonlySet<string>): boolean {
   const plain = name.toLowerCase().replaceAll(/[^a-z]/g, '');
   if (MORE.has(plain)) return !saysNothing(value);
@@ -203,8 +204,8 @@ function announces(name: string, value: unknown, ends: ReadonlySet<string>): boo
 }
 
 /**
- * The member of an answer, or of an object in it such as `pagination`, that shows it to be one page of several; null:
- * there is none. `ends`: the tokens of its own beginning and end. Pure.
+ * Returns the member of an answer, or of an object in it such as `pagination`, that shows it to be one page of
+ * several; null if there is none. `ends` are the tokens of the answer's own beginning and end. Pure.
  */
 export function pageMember(
   body: Readonly<Record<string, unknown>>,

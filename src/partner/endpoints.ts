@@ -1,4 +1,4 @@
-/** Where the routes of the partner's API are (partner rules 4); behind its path `lowest` has the SKU. */
+/** Methods and paths of the partner's API routes (partner rules 4). The SKU follows the path of `lowest`. */
 export const ENDPOINTS = {
   manifest: { method: 'GET', path: '/partner/catalog/manifest' },
   delta: { method: 'GET', path: '/partner/catalog/delta' },

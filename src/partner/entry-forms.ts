@@ -1,31 +1,31 @@
 import type { OtherMember, EntryForm } from './size-map.ts';
 
-/** Answers in a row that have to agree before a form is held. */
+/** Consecutive answers that must agree before a form is held. */
 const ALIKE = 3;
-/** A form that no entry has any longer is let go after this long. */
+/** A held form is released once no entry has had it for this long. */
 const HELD_MS = 3_600_000;
-/** Reads of one answer, where others change meanwhile what is known: each has then learned something. */
+/** Attempts to read one answer while other readers change what is known; after each they know more. */
 const READS = 6;
 
-/** What answers so far have shown of the form of entries. */
+/** What the answers so far have shown about the form of entries. */
 export interface FormMemory {
-  /** That of the last answers; null: there was none. */
+  /** The form of the latest answers; null before the first. */
   readonly form: EntryForm | null;
-  /** Answers in a row that had it: from `ALIKE` on it is held. */
+  /** Consecutive answers with this form; from `ALIKE` on it is held. */
   readonly answers: number;
-  /** When the first answer came in which no entry had it any longer, on the reader's clock; null: the last had it. */
+  /** When the first answer without this form came in, on the reader's clock; null if the latest had it. */
   readonly missingSince: number | null;
-  /** That of records beside it that have no entry of it; null: there was none. */
+  /** The form of records that have no entry of `form`; null if there were no such records. */
   readonly also: OtherForm | null;
-  /** Members of `size_map` that are no sizes, whatever the form. */
+  /** Members of `size_map` that are not sizes, whatever the form. */
   readonly others: readonly OtherMember[];
 }
 
 interface OtherForm {
   readonly form: EntryForm;
-  /** Answers that have had both. */
+  /** Answers that contained both forms. */
   readonly answers: number;
-  /** When the first answer came in which those records had another form instead; null: the last had it. */
+  /** When those records first had another form instead; null if the latest answer had this one. */
   readonly missingSince: number | null;
 }
 
@@ -38,32 +38,32 @@ export const NOTHING_LEARNED: FormMemory = {
 };
 
 /**
- * What an answer has shown of a held form, or of the one held beside it. `missing`: no entry has it any longer;
- * `let-go`: none has had it for an hour.
+ * What an answer has shown about a held form, or about the one held beside it. `missing`: no entry has it any
+ * longer. `let-go`: no entry has had it for an hour.
  */
 export interface FormNews {
   readonly kind: 'missing' | 'let-go';
-  /** The field that is held, and the one that entries have instead; null: bare numbers. */
+  /** The held field, and the field that entries have instead; null stands for bare numbers. */
   readonly field: string | null;
   readonly instead: string | null;
 }
 
 /**
- * The form by which entries are read; null: none is held, and each answer's most frequent form counts. A form that
- * `priceFields` no longer names is not held.
+ * Returns the form by which entries are read. Null if none is held, in which case each answer's most frequent form
+ * counts. A form whose field `priceFields` no longer contains is not held.
  */
 export function heldForm({ form, answers }: FormMemory, priceFields: readonly string[]): EntryForm | null {
   return form !== null && answers >= ALIKE && isAmong(form, priceFields) ? form : null;
 }
 
-/** The form of records without any entry of the held form; null: such records are unreadable. */
+/** Returns the form of records that have no entry of the held form; null if such records are unreadable. */
 export function heldAlso(known: FormMemory, priceFields: readonly string[]): EntryForm | null {
   if (heldForm(known, priceFields) === null || known.also === null) return null;
   const { form, answers } = known.also;
   return answers >= ALIKE && isAmong(form, priceFields) ? form : null;
 }
 
-/** Both, as an answer is to be read by them. */
+/** Returns both forms as the next answer must be read by them. */
 function heldForms(known: FormMemory, priceFields: readonly string[]) {
   const shown = (form: EntryForm | null, missingSince: number | null | undefined) =>
     form === null || (missingSince ?? null) === null ? form : { ...form, isMissing: true };
@@ -76,17 +76,18 @@ function heldForms(known: FormMemory, priceFields: readonly string[]) {
 const isAmong = ({ field }: EntryForm, priceFields: readonly string[]): boolean =>
   field === null || priceFields.includes(field);
 
-/** The forms of an answer's entries, and what is no size in it, as readBulk finds them. */
+/** The forms of an answer's entries and the members that are not sizes, as readBulk finds them. */
 export interface FormsFound {
   readonly form?: EntryForm | null;
   readonly also?: EntryForm | null;
-  /** As known before, where it shows nothing new. */
+  /** The list known before, if the answer shows nothing new. */
   readonly others?: readonly OtherMember[];
 }
 
 /**
- * Takes in the forms of an answer's entries (`form` null: none has a price). Returns what is known then, the same
- * object if nothing has changed, and what to report of it (null: nothing). `now` in milliseconds. Pure.
+ * Updates what is known from the forms of an answer's entries (`form` is null if none has a price). Returns the new
+ * memory, which is the same object if nothing has changed, and what to report (null: nothing). `now` is in
+ * milliseconds. Pure.
  */
 function noteForm(
   before: FormMemory,
@@ -109,7 +110,7 @@ function noteForm(
     const isKnown = missingSince === null && beside === known.also;
     return { memory: isKnown ? known : { ...known, missingSince: null, also: beside }, news };
   }
-  // If all records have the other form, the held one may be that of records not asked for, unless some have a third
+  // If all records have the other form, perhaps no SKU with the held form was asked for, unless some have a third
   // form.
   const isOther = heldAlso(known, priceFields)?.field === form.field;
   if (isOther && also === null) return { memory: known, news: null };
@@ -121,8 +122,8 @@ function noteForm(
 }
 
 /**
- * What is known of the other form after an answer. `found`: the form of its records without the held one; null: there
- * are none. Like the held form, the other one is let go once another has taken its place for an hour.
+ * Returns what is known of the other form after an answer. `found` is the form of its records without the held one;
+ * null if there are none. Like the held form, the other one is released once another has replaced it for an hour.
  */
 function besideIt(
   known: OtherForm | null,
@@ -147,18 +148,18 @@ function besideIt(
   return { beside: isOver ? null : known, news: { kind: isOver ? 'let-go' : 'missing', ...news } };
 }
 
-/** Where what is known of the form is kept: for this process alone, or for all that read the same partner. */
+/** Stores what is known of the form, for this process only or for all readers of the same partner. */
 export interface FormKeeper {
-  /** As it is known here at present. */
+  /** What this process knows at present. */
   known(): FormMemory;
   /**
-   * Replaces `before` by `by`. Returns false, and replaces nothing, if `before` is no longer what is known; `known`
-   * then gives what is. Rejects if it cannot be kept.
+   * Replaces `before` by `by`. Returns false and replaces nothing if `before` is no longer current; `known` then
+   * returns the current memory. Rejects if the memory cannot be stored.
    */
   replace(before: FormMemory, by: FormMemory): Promise<boolean>;
 }
 
-/** Keeps it as long as the process lives. */
+/** Returns a keeper that lasts as long as the process. */
 function ownKeeper(): FormKeeper {
   let memory = NOTHING_LEARNED;
   return {
@@ -172,17 +173,18 @@ function ownKeeper(): FormKeeper {
 }
 
 /**
- * Holds the form by which the entries of size_map are read, so that a new member of entries (a count, or what a shop
- * once charged) does not become the price. If all entries have changed, or have null in the old field and their prices
- * in another, the old form is held for an hour, in which such records are unreadable; then the form of most entries
- * takes its place. Records of another form beside it (live SKUs, say) are read once a few answers have had both.
+ * Holds the form by which the entries of size_map are read, so that a new member of entries (a count, a former
+ * price) does not become the price. If all entries have changed, or have null in the old field and their prices in
+ * another, the old form is held for an hour, during which such records are unreadable; then the form of most
+ * entries replaces it. Records of another form beside it (such as live SKUs) are read once a few answers have
+ * contained both.
  */
 export class EntryForms {
   readonly #priceFields: readonly string[];
   readonly #now: () => number;
   readonly #keeper: FormKeeper;
 
-  /** `now`: a monotonic clock, in milliseconds, and that of the keeper's times. */
+  /** `now`: a monotonic clock in milliseconds, the one that the keeper's times are from. */
   constructor(priceFields: readonly string[], now: () => number, keeper: FormKeeper = ownKeeper()) {
     this.#priceFields = priceFields;
     this.#now = now;
@@ -202,9 +204,9 @@ export class EntryForms {
   }
 
   /**
-   * Reads an answer by the held form, and takes in the form of its entries. Reads it again if another reader has
-   * learned something meanwhile, because a number read before a form was held may be another member's. If what the
-   * answer shows cannot be kept, the next answer shows it again.
+   * Reads an answer by the held form and learns the form of its entries. Reads it again if another reader has
+   * learned something in the meantime, because a number read before a form was held may be another member's. If the
+   * lesson of this answer cannot be stored, the next answer teaches it again.
    */
   async read<Answer extends FormsFound>(
     by: (held: EntryForm | null, also: EntryForm | null, others: readonly OtherMember[]) => Answer,

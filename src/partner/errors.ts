@@ -1,8 +1,8 @@
-/** The requests the partner client makes: four API routes, and the manifest file at its presigned URL. */
+/** The requests of the partner client: four API routes, and the manifest file at its presigned URL. */
 export const ROUTES = ['manifest', 'delta', 'bulk', 'lowest', 'manifest-file'] as const;
 export type Route = (typeof ROUTES)[number];
 
-/** What went wrong, told from status, body keys and `code`; callers branch on this and on nothing else. */
+/** What went wrong, determined from status, body keys and `code`. Callers branch on this only. */
 export type PartnerErrorKind =
   | 'throttled-or-forbidden'
   | 'account-not-configured'
@@ -17,7 +17,7 @@ export type PartnerErrorKind =
   | 'sku-not-found' // code 0009
   | 'bad-request'
   | 'no-skus-read' // a bulk answer with `requested: 0`
-  | 'cached-answer' // of another time, or to another request
+  | 'cached-answer' // from another time, or for another request
   | 'not-a-route'
   | 'unreadable'
   | 'answer-too-large'
@@ -34,8 +34,8 @@ export type PartnerErrorKind =
 export type RequestOutcome = 'ok' | PartnerErrorKind;
 
 /**
- * The kinds by which a wrong credential and throttling cannot be distinguished (partner rules 5.6 and 5.7). They make
- * the fleet back off, and after them a credential file is read again.
+ * The kinds by which a wrong credential and throttling cannot be told apart (partner rules 5.6 and 5.7). They make
+ * all replicas back off, and a credential file is read again after them.
  */
 export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
   'throttled-or-forbidden',
@@ -43,7 +43,7 @@ export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKin
   'authorizer-fault',
 ]);
 
-/** Kinds of requests that the partner is not known to have answered: they say nothing of rate or credential. */
+/** Kinds of requests that the partner may not have answered. They say nothing about rate or credential. */
 export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
   'network',
   'timeout',
@@ -51,9 +51,9 @@ export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind
 ]);
 
 /**
- * Errors that requests of any route may meet while the partner, or the way there, is down: no answer, a page or a
- * redirect in its place, a gateway without the route, an empty stub. Objections to the request itself are not among
- * them.
+ * Errors that a request of any route may meet while the partner, or the way to it, is down: no answer, a page or a
+ * redirect instead of one, a gateway without the route, an empty stub. They do not include objections to the
+ * request itself.
  */
 export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
   'network',
@@ -103,8 +103,8 @@ const HINTS: Record<PartnerErrorKind, string> = {
 };
 
 /**
- * Facts of a failed request. `detail` is our own wording, upstream field names or a proxy's address: never a value, a
- * request's URL or a secret.
+ * Facts of a failed request. `detail` contains only our own wording, the partner's field names or a proxy's
+ * address: never a value, a request's URL or a secret.
  */
 export interface PartnerErrorFacts {
   status?: number;
@@ -114,7 +114,7 @@ export interface PartnerErrorFacts {
   cause?: Error;
 }
 
-/** A request to the partner that did not give a usable answer. Holds neither the secret nor a presigned URL's query. */
+/** A request to the partner without a usable answer. Contains neither the secret nor a presigned URL's query. */
 export class PartnerError extends Error {
   readonly kind: PartnerErrorKind;
   readonly route: Route;
@@ -147,9 +147,9 @@ const hintFor = (kind: PartnerErrorKind, route: Route): string =>
   kind === 'bad-request' && route !== 'bulk' ? NO_BULK_BODY : HINTS[kind];
 
 /**
- * Whether a refusal may concern what was asked, and not all of the account's requests: a gateway may refuse a body or a
- * route that it dislikes in this way, as the authorizer refuses whatever it dislikes (partner rule 5.7). A 429 says
- * that the rate is the cause.
+ * Returns whether a refusal may concern this request rather than all of the account's. A gateway may refuse a body
+ * or a route in the same way as the authorizer refuses a request (partner rule 5.7). A 429 shows that the rate is
+ * the cause.
  */
 export function mayBeOfWhatIsAsked({ kind, status }: Pick<PartnerError, 'kind' | 'status'>): boolean {
   return (kind === 'throttled-or-forbidden' && status !== 429) || kind === 'authorizer-fault';
@@ -161,7 +161,7 @@ function bodyOf(body: unknown): Body | null {
   return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Body) : null;
 }
 
-/** The `code` of an answer's body as four digits, or undefined (partner rules 7.3). */
+/** Returns the `code` of an answer's body as four digits, or undefined (partner rules 7.3). */
 export function codeOf(body: unknown): string | undefined {
   const fields = bodyOf(body);
   if (fields === null || !Object.hasOwn(fields, 'code')) return undefined;
@@ -191,7 +191,7 @@ const FILE_KINDS: readonly PartnerErrorKind[] = [
   'file-too-large',
 ];
 
-/** The kinds of error that a request of this route can end with. */
+/** Returns the kinds of error with which a request of this route can end. */
 export function kindsOf(route: Route): PartnerErrorKind[] {
   if (route === 'manifest-file') return [...FILE_KINDS, ...NO_ANSWER];
   const elsewhere = new Set(FILE_KINDS);
@@ -203,8 +203,8 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
 const NOT_CONFIGURED = 'supplier account not configured';
 
 /**
- * Only the documented text shows that an account is not configured (partner rule 5.5.not-configured), because the 403
- * of any gateway may have a `statusCode`, too.
+ * Only the documented text shows that an account is not configured (partner rule 5.5.not-configured), because any
+ * gateway's 403 may contain a `statusCode` as well.
  */
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
   const message = fields?.['message'];
@@ -216,8 +216,7 @@ function classifyForbidden(fields: Body | null): PartnerErrorKind {
 }
 
 function classifyServerFault(fields: Body | null): PartnerErrorKind {
-  // The authorizer's body is the bare {message}; the pricing routes' own faults may carry a code or statusCode beside
-  // it.
+  // The authorizer's body is a bare {message}; the pricing routes' own faults may add a code or statusCode.
   const bare =
     fields !== null &&
     Object.hasOwn(fields, 'message') &&
@@ -226,9 +225,9 @@ function classifyServerFault(fields: Body | null): PartnerErrorKind {
 }
 
 /**
- * What an answer's status and body mean (partner rules 5.5, 7.1 to 7.3).
- * In: the route, the HTTP status, and the body parsed from JSON (null or anything else where it was not JSON).
- * Out: null for an answer worth reading, else the kind of the error. Never throws.
+ * Classifies an answer by its route, HTTP status and body (partner rules 5.5, 7.1 to 7.3). `body` is parsed JSON,
+ * or anything, such as null, if it was not JSON. Returns null for an answer worth reading, else the kind of the
+ * error. Never throws.
  */
 export function classifyAnswer(route: Route, status: number, body: unknown): PartnerErrorKind | null {
   if (route === 'manifest-file') return status === 200 ? null : status === 403 ? 'url-expired' : 'file-fault';
@@ -240,9 +239,9 @@ export function classifyAnswer(route: Route, status: number, body: unknown): Par
   if (status === 401) return 'unauthorised';
   if (status === 403) return classifyForbidden(fields);
   if (status === 404) return 'not-a-route';
-  // A gateway's, as 429 is: it has waited long enough for somebody.
+  // Like 429, it comes from a gateway, which has waited too long for the request or for the partner.
   if (status === 408) return 'timeout';
-  // Never sent by the service (partner rules 7.1); a gateway in between that sends it means what it says.
+  // The service never sends it (partner rules 7.1), but a gateway in between that sends it means it.
   if (status === 429) return 'throttled-or-forbidden';
   if (status === 500) return classifyServerFault(fields);
   if (status > 500) return 'service-fault';
@@ -258,7 +257,7 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
 ]);
 
-/** The `code` of a thrown error, or of the nearest cause that has one; undefined where there is none. */
+/** Returns the `code` of a thrown error, or of its nearest cause that has one; undefined if there is none. */
 export function failureCode(error: unknown): string | undefined {
   let current = error;
   for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
@@ -271,8 +270,8 @@ export function failureCode(error: unknown): string | undefined {
 }
 
 /**
- * What an exception during a request means. In: what was thrown, the caller's signal, the signal of the total timeout.
- * Out: 'aborted', 'timeout' or 'network'.
+ * Classifies an exception during a request: 'aborted', 'timeout' or 'network'. `timer` is the total timeout's
+ * signal.
  */
 export function classifyFailure(
   error: unknown,
@@ -285,8 +284,9 @@ export function classifyFailure(
 }
 
 /**
- * A copy of an exception that is safe to print: its name, code and scrubbed message, and none of its other properties
- * (ERR_INVALID_URL carries the URL as `input`, socket errors carry options). `secrets` are cut out wherever they stand.
+ * Returns a copy of an exception that is safe to print: its name, code and scrubbed message, without its other
+ * properties (ERR_INVALID_URL carries the URL as `input`, socket errors carry options). Removes `secrets` wherever
+ * they occur.
  */
 export function safeCause(error: unknown, secrets: readonly string[] = []): Error {
   const code = failureCode(error);

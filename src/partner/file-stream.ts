@@ -5,7 +5,7 @@ import { withBrokenEscaped } from './text.ts';
 const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
 
-/** Passes chunks on, telling `seen` the running total of bytes before each; `seen` may throw to stop the stream. */
+/** Passes chunks on, calling `seen` before each with the bytes up to its end. `seen` may throw to stop the stream. */
 export async function* metered(
   source: AsyncIterable<Buffer>,
   seen: (total: number) => void,
@@ -28,8 +28,8 @@ async function* chained(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerat
 }
 
 /**
- * Decompresses what begins as gzip and passes anything else on as it is. Several members in a row are one file.
- * Fails with zlib's codes on damage; a cut at a member's end raises no error and must be told by counting.
+ * Decompresses a stream that begins as gzip and passes any other on unchanged. Several members in a row are one
+ * file. Fails with zlib's codes if the data is damaged; a cut at a member's end is detected only by counting lines.
  */
 export async function* gunzipIfGzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
@@ -45,25 +45,25 @@ export async function* gunzipIfGzip(source: AsyncIterable<Buffer>): AsyncGenerat
     return;
   }
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
-  // A failure of the source destroys `gunzip` with it, so the loop below throws it.
+  // A failure of the source also destroys `gunzip`, so the `yield*` below throws it.
   pipeline(whole, gunzip, () => undefined);
   yield* gunzip as AsyncIterable<Buffer>;
 }
 
 /**
- * Cuts every line longer than `lineBytes` down to `lineBytes` + 1 bytes, so that what splits the lines holds no more
- * than that of any line and can still tell the long ones. Lines within the limit pass untouched.
+ * Cuts every line longer than `lineBytes` down to `lineBytes` + 1 bytes, so that the splitter never holds more of a
+ * line but can still recognise the long ones. Lines within the limit pass unchanged.
  */
 export async function* withBoundedLines(
   source: AsyncIterable<Buffer>,
   lineBytes: number,
 ): AsyncGenerator<Buffer> {
-  let open = 0; // bytes of the unfinished line that were passed on already
+  let open = 0; // bytes of the unfinished line that were already passed on
   let dropping = false; // inside the rest of a line that was cut
   for await (const chunk of source) {
     let start: number = dropping ? chunk.indexOf(NEWLINE) : 0;
     if (start < 0) continue;
-    let at = start; // where the line that is being measured goes on
+    let at = start; // where the line that is being measured continues
     if (dropping) {
       dropping = false;
       open = 0;
@@ -78,7 +78,7 @@ export async function* withBoundedLines(
         continue;
       }
       yield chunk.subarray(start, limit + 1);
-      start = chunk.indexOf(NEWLINE, limit + 1); // kept: it ends the line that was cut
+      start = chunk.indexOf(NEWLINE, limit + 1); // included: it ends the line that was cut
       dropping = start < 0;
       if (dropping) break;
       at = start + 1;
@@ -91,8 +91,8 @@ export async function* withBoundedLines(
 }
 
 /**
- * Passes whole lines on, with bytes that are no UTF-8 escaped, so that what decodes them makes no other characters of
- * them. In: lines within bounds (withBoundedLines), as it holds the unfinished one.
+ * Passes whole lines on, with invalid UTF-8 escaped, so that decoding does not turn it into other characters.
+ * Expects bounded lines (withBoundedLines), because it buffers the unfinished one.
  */
 export async function* withReadableLines(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let open: Buffer[] = [];

@@ -1,33 +1,34 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Endpoint } from './endpoints.ts';
 
-/** Numbers of the partner are stored as `integer`. */
+/** Largest `integer` of Postgres, the type in which the partner's numbers are stored. */
 export const INT4_MAX = 2_147_483_647;
 
-/** What an answer may have. */
+/** The largest answer that is read. */
 export interface AnswerLimits {
-  /** Before and after decompression. */
+  /** Both before and after decompression. */
   readonly bytes: number;
   /** Elements and members on all levels. */
   readonly values: number;
-  /** Names of members, objects and arrays: what takes long to parse, and much memory. */
+  /** Member names, objects and arrays: they take the most time to parse, and the most memory. */
   readonly structure: number;
   /** Levels of nesting. */
   readonly depth: number;
 }
 
 const MIB = 1024 * 1024;
-/** A record nested deeper than is kept (text.ts) spoils no other; a text nested much deeper overflows stacks. */
+/** A record nested deeper than text.ts allows spoils no other; a body nested much deeper overflows stacks. */
 const DEPTH = 500;
 
-/** Of everything that is not 200. It is read for its code alone. */
+/** Limits of every answer other than a 200, of which only the code is read. */
 export const REFUSAL_LIMITS: AnswerLimits = { bytes: MIB, values: 10_000, structure: 10_000, depth: DEPTH };
 
 const SMALL: AnswerLimits = { bytes: MIB, values: 20_000, structure: 20_000, depth: DEPTH };
 
 /**
- * Limits of a route. They leave room for many times what the partner sends, and none for a text that makes a hundred
- * times its size of memory: a process of 256 MB reads any answer. `skus`: of how many SKUs the answer is.
+ * Returns the limits of a route. They allow many times what the partner sends, but no text that would take a
+ * hundred times its size in memory: a process of 256 MB can read any answer. `skus` is the number of SKUs in the
+ * answer.
  */
 export function limitsOf(route: Endpoint, skus = 1): AnswerLimits {
   switch (route) {
@@ -41,19 +42,19 @@ export function limitsOf(route: Endpoint, skus = 1): AnswerLimits {
         structure: 20_000 + skus * 1000,
         depth: DEPTH,
       };
-    // A million SKUs: what is more is a new catalog, and comes as a manifest.
+    // A million SKUs. A larger change is a new catalog, which comes as a manifest.
     case 'delta':
       return { bytes: 24 * MIB, values: 1_100_000, structure: 250_000, depth: DEPTH };
   }
 }
 
-/** Between two pieces of a text others have their turn. */
+/** Characters between two yields to the event loop. */
 const PIECE = 2 * MIB;
 
 /**
- * Which limit a JSON text exceeds, by its brackets, commas and colons outside of strings; null where it may be
- * parsed. Before anything is parsed, because a value of two characters takes a hundred bytes. A text that is no JSON
- * may come through.
+ * Returns which limit a JSON text exceeds, or null if it may be parsed. Counts brackets, commas and colons outside
+ * of strings before anything is parsed, because a value of two characters can take a hundred bytes once parsed.
+ * Does not detect text that is not JSON.
  */
 export async function excessOf(
   text: string,

@@ -21,14 +21,14 @@ import { lostMember } from './repeated-members.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
 
-/** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
+/** The metadata, or why it is unreadable: `problem` names fields, `hint` the variable to set; neither has a value. */
 export type ManifestReading = { ok: true; value: ManifestMeta } | ManifestFault;
 
 export interface ManifestFault {
   ok: false;
   problem: string;
   hint: string;
-  /** The field is there, and its value is none. */
+  /** The field is present, but its value is unusable. */
   misfit?: true;
 }
 
@@ -41,9 +41,9 @@ const NO_OBJECT: ManifestFault = {
 const MAX_NAMED = 12;
 
 /**
- * Text of a manifest response to a value, with large integers as their digits. Throws PartnerError, kind 'unreadable',
- * where the value does not have all that the text says: of two URLs, identifiers or counts nobody knows which is right.
- * By its `message` nothing is decided.
+ * Parses the text of a manifest response; large integers become text of their digits. Throws PartnerError, kind
+ * 'unreadable', if a member occurs with two values: nothing shows which URL, identifier or count is right.
+ * `message` may repeat, because nothing depends on it.
  */
 export function parseManifestResponse(text: string): unknown {
   const body = parseExact(text);
@@ -58,7 +58,7 @@ export function parseManifestResponse(text: string): unknown {
   });
 }
 
-/** The fields that `readManifestMeta` reads with these names; null where it finds none, or none that is usable. */
+/** Returns the fields that `readManifestMeta` reads with these names; null for one that is missing or unusable. */
 export function manifestFields(body: unknown, names: ManifestNames): KnownFields {
   if (!isObject(body)) return { url: null, snapshotId: null };
   const { url, snapshotId } = choicesOf(leavesOf(body), names);
@@ -68,15 +68,15 @@ export function manifestFields(body: unknown, names: ManifestNames): KnownFields
   };
 }
 
-/** Fields that may hold what the partner does not document, the likeliest first; a path may be dotted. */
+/** Fields that may hold the undocumented URL and identifier, the likeliest first. Paths may be dotted. */
 export interface ManifestCandidates {
   readonly url: readonly { readonly path: string; readonly value: SecretUrl }[];
   readonly snapshotId: readonly { readonly path: string; readonly value: string }[];
 }
 
 /**
- * All fields of a manifest response that could be its URL or its snapshot identifier, whatever they are called: those
- * that are known or found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
+ * Returns all fields of a manifest response that could be its URL or its snapshot identifier, whatever their names:
+ * first those that are known or found by shape, then the rest. For `doctor`, which tries them. Never throws.
  */
 export function manifestCandidates(body: unknown, known?: KnownFields): ManifestCandidates {
   if (!isObject(body)) return { url: [], snapshotId: [] };
@@ -93,13 +93,13 @@ export function manifestCandidates(body: unknown, known?: KnownFields): Manifest
   };
 }
 
-/** A count that a table's integer holds; null where it is none. */
+/** Reads a count that fits into a table's integer; null for anything else. */
 function readInt4(value: unknown): number | null {
   const count = readCount(value);
   return count === null || count > INT4_MAX ? null : count;
 }
 
-/** The path of what was chosen, where a table takes it. */
+/** Returns the path of the chosen field if a table can store it. */
 function rememberable({ leaf }: Choice): string | null {
   const path = leaf?.path;
   return isReadableSku(path) ? path : null;
@@ -110,7 +110,7 @@ const CALLED = {
   snapshotId: { what: 'snapshot identifier', variable: 'PARTNER_SNAPSHOT_ID_FIELD' },
 } as const;
 
-/** Why the URL, or the identifier, cannot be read: fields by name, of a value its kind and length alone. */
+/** Explains why the URL or the identifier is unreadable: names fields, but only the kind and length of a value. */
 function fault(
   wanted: 'url' | 'snapshotId',
   choice: Choice,
@@ -133,7 +133,7 @@ function fault(
   return { ok: false, problem, hint: `set ${variable} to the name of the field` };
 }
 
-/** A member of the body that is no leaf, as it is an object. */
+/** Returns a member of the body that is not a leaf because it is an object. */
 function ownMember(
   body: Readonly<Record<string, unknown>>,
   field: string | undefined,
@@ -141,7 +141,7 @@ function ownMember(
   return field !== undefined && Object.hasOwn(body, field) ? { path: field, value: body[field] } : null;
 }
 
-/** What keeps the URL and the identifier from being read with these names, each by itself; null where nothing does. */
+/** Returns what prevents the URL, and the identifier, from being read with these names; null if nothing. */
 export function manifestFaults(
   body: unknown,
   names: ManifestNames,
@@ -157,10 +157,10 @@ export function manifestFaults(
 }
 
 /**
- * The manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the snapshot identifier are
- * not documented: configured names count, then those that are known, else both are found by shape, at the top level or
- * one object deep. In: the parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count`
- * that is there must be readable, as nothing else shows that the file is whole. Never throws.
+ * Reads the parsed body of a manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the
+ * snapshot identifier are not documented: configured names count first, then known ones, else both are found by
+ * shape, at the top level or one object deep. Returns the metadata, or the problem with candidate field names. A
+ * `sku_count` that is present must be readable, because nothing else shows that the file is complete. Never throws.
  */
 export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {
   if (!isObject(body)) return NO_OBJECT;
@@ -173,7 +173,7 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
   const counted = documented(leaves, 'sku_count');
   const announced = counted?.value ?? body['sku_count'] ?? null;
   const skuCount = readCount(announced);
-  // Taken for absent, it would let a file pass that was cut at a gzip member's end.
+  // If it counted as absent, a file that was cut at the end of a gzip member would pass.
   if (announced !== null && skuCount === null)
     return { ok: false, problem: `${counted?.path ?? 'sku_count'} is not a count`, hint: 'ask the partner' };
   return {

@@ -2,21 +2,21 @@ import { isObject } from '../lib/json.ts';
 import { isReadableToken, isStorableText, MAX_TOKEN_BYTES } from './text.ts';
 
 /*
- * Which fields of a manifest response are its URL and its snapshot identifier, whose names the partner does not
- * document (partner rules 2.7.open). Nothing here throws.
+ * Finds the fields of a manifest response that are its URL and its snapshot identifier, whose names the partner
+ * does not document (partner rules 2.7.open). Nothing here throws.
  */
 
-/** Fields of a manifest response by their paths, which may be dotted (`snapshot.id`); null: none is known. */
+/** Fields of a manifest response by their paths, which may be dotted (`snapshot.id`); null if unknown. */
 export interface KnownFields {
   readonly url: string | null;
   readonly snapshotId: string | null;
 }
 
-/** Configured names of the undocumented fields, which may be dotted, and what is known of them without. */
+/** Configured names of the undocumented fields, which may be dotted, and the fields known without configuration. */
 export interface ManifestNames {
   urlField?: string | undefined;
   snapshotIdField?: string | undefined;
-  /** By which the last applied manifest was read: they count as long as they are there, whatever else is. */
+  /** The fields by which the last applied manifest was read. They count whenever they are present. */
   known?: KnownFields | undefined;
 }
 
@@ -38,16 +38,16 @@ const words = (text: string): string[] => text.split(' ');
 const URL_WORDS = words('url uri link href download presigned');
 const ID_WORDS = words('id identifier');
 const VERSION_WORDS = words('id identifier version revision key token');
-/** Words that say a field is about something else than which snapshot it is. */
+/** Words that show that a field says something other than which snapshot it is. */
 const NOT_ID_WORDS = words('at time date count expires age size bytes interval code message');
 const OTHER_ID_WORDS = words('request trace correlation supplier account schema format api');
-/** Words that name another snapshot than the manifest's. Not `latest`: that may be it. */
+/** Words that refer to another snapshot than the manifest's. `latest` is missing, because it may be the manifest's. */
 const OTHER_SNAPSHOT_WORDS = words(
   'previous prev prior preceding former old older oldest earliest first last expired base parent ancestor ' +
     'next following upcoming since from delta diff replaces replaced supersedes superseded',
 );
 const CHECKSUM_WORDS = words('checksum hash digest etag signature crc crc32 md5 sha sha1 sha256 sha512');
-/** Of fields with one of these words, none is the identifier where there is one without. */
+/** A field with one of these words is the identifier only if no field without them is. */
 const UNLIKE_ID_WORDS = [
   ...OTHER_SNAPSHOT_WORDS,
   ...CHECKSUM_WORDS,
@@ -55,7 +55,7 @@ const UNLIKE_ID_WORDS = [
     'status state type kind name label title description region environment bucket path file filename',
   ),
 ];
-/** Of URLs with one of these words, none is the file's where there is one without. */
+/** A URL with one of these words is the file's only if no URL without them is. */
 const UNLIKE_URL_WORDS = [
   ...OTHER_SNAPSHOT_WORDS,
   ...CHECKSUM_WORDS,
@@ -67,13 +67,13 @@ const UNLIKE_URL_WORDS = [
   ...words('mirror backup fallback alternate alternative secondary'),
 ];
 
-/** `url_expires_at`, `url-expires-at`, and the same in camel case, all become [url, expires, at]. */
+/** Splits a name into words: `url_expires_at`, `url-expires-at` and the camel-case form become [url, expires, at]. */
 function wordsOf(name: string): string[] {
   const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
   return spaced.split(/[^a-z0-9]+/).filter((word) => word !== '');
 }
 
-/** Fields of the body and of the objects directly in it. */
+/** Returns the fields of the body and of the objects directly in it. */
 export function leavesOf(body: Readonly<Record<string, unknown>>): Leaf[] {
   return Object.entries(body).flatMap(([name, value]) => {
     if (!isObject(value)) return [{ path: name, words: wordsOf(name), parent: [], value }];
@@ -87,7 +87,7 @@ function has(given: readonly string[], any: readonly string[]): boolean {
   return given.some((word) => any.includes(word));
 }
 
-/** The leaf of this path, or one of this name in an object, preferably not in one about another snapshot. */
+/** Returns the leaf with this path, or one of this name in an object, preferably not in one about another snapshot. */
 function named(leaves: readonly Leaf[], field: string): Leaf | null {
   const inner = leaves.filter((leaf) => leaf.path.endsWith(`.${field}`));
   return (
@@ -99,8 +99,8 @@ function named(leaves: readonly Leaf[], field: string): Leaf | null {
 }
 
 /**
- * The leaf of a documented name, or where there is none of this snapshot, one that spells it otherwise, such as
- * `skuCount`, if all that do have one value.
+ * Returns the leaf of a documented name. If this snapshot has none, returns the leaf that spells the name
+ * otherwise, such as `skuCount`, provided that all such leaves have the same value.
  */
 export function documented(leaves: readonly Leaf[], field: string): Leaf | null {
   const exact = named(leaves, field);
@@ -122,7 +122,7 @@ export function asSnapshotId(value: unknown): string | null {
   return isReadableToken(id) && asHttpUrl(id) === null ? id : null;
 }
 
-/** What a value is instead of a URL or an identifier, in words that hold nothing of it. */
+/** Describes what a value is instead of a URL or an identifier, without quoting any of it. */
 export function unlike(wanted: 'url' | 'snapshotId', value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'boolean') return 'a boolean';
@@ -138,7 +138,7 @@ export function unlike(wanted: 'url' | 'snapshotId', value: unknown): string {
   return isStorableText(value) ? 'a URL' : 'a text with a NUL or half a character';
 }
 
-/** The one leaf of the first tier that has any; more than one with different values is a choice for a person. */
+/** Chooses the leaf of the first tier that is not empty. If its leaves have different values, a person must choose. */
 function firstTier(tiers: readonly (readonly Leaf[])[]): Choice {
   const candidates = tiers.find((tier) => tier.length > 0) ?? [];
   const [leaf] = candidates;
@@ -146,7 +146,7 @@ function firstTier(tiers: readonly (readonly Leaf[])[]): Choice {
   return { leaf: leaf !== undefined && alike ? leaf : null, candidates };
 }
 
-/** The choice among those whose names say nothing else; where there are none, among all. */
+/** Chooses among the leaves whose names contain none of the words `unlike`, or among all if that finds none. */
 function likeFirst(
   leaves: readonly Leaf[],
   unlike: readonly string[],
@@ -167,7 +167,7 @@ function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
   return idByName(leaves.filter((leaf) => asSnapshotId(leaf.value) !== null));
 }
 
-/** Which leaf is the identifier by what it is called, whatever its value is. */
+/** Chooses the identifier by the names of the leaves, whatever their values. */
 function idByName(leaves: readonly Leaf[]): Choice {
   const other = [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS];
   const ids = leaves.filter((leaf) => !has(leaf.words, other));
@@ -184,7 +184,7 @@ function idByName(leaves: readonly Leaf[]): Choice {
 const isOfSnapshot = (leaf: Leaf): boolean =>
   leaf.words.includes('snapshot') || leaf.parent.includes('snapshot');
 
-/** The leaf of the known path; null if it is not there, or its value is not usable. */
+/** Returns the leaf of the known path; null if it is absent or its value is not usable. */
 function knownLeaf(
   leaves: readonly Leaf[],
   path: string | null | undefined,
@@ -193,7 +193,7 @@ function knownLeaf(
   return leaves.find((leaf) => leaf.path === path && read(leaf.value) !== null) ?? null;
 }
 
-/** The two fields: by their configured names, else those that are known, else by shape. */
+/** Chooses the two fields: by their configured names, else the known ones, else by shape. */
 export function choicesOf(
   leaves: readonly Leaf[],
   { urlField, snapshotIdField, known }: ManifestNames,
@@ -211,8 +211,8 @@ export function choicesOf(
 }
 
 /**
- * The leaf that should be the URL, or the identifier, but has an unusable value: by its configured name, else the known
- * path, else by what it is called; null: there is none.
+ * Returns the leaf that should be the URL or the identifier but has an unusable value: found by its configured
+ * name, else by the known path, else by what its name suggests; null if there is none.
  */
 export function misfitOf(
   wanted: 'url' | 'snapshotId',
@@ -231,13 +231,10 @@ export function misfitOf(
   return first ?? null;
 }
 
-/** The fields that the partner documents (partner rules 2.7): none of them is the identifier. */
+/** The documented fields (partner rules 2.7), none of which is the identifier. */
 const DOCUMENTED = words('url_expires_at generated_at sku_count live_priced_sku_count');
 
-/**
- * All leaves that could be the URL or the identifier, whatever they are called: those that are known or found by shape
- * first, then what is left over.
- */
+/** Returns all leaves that could be the URL or the identifier, whatever their names: known or found by shape first. */
 export function candidatesOf(
   leaves: readonly Leaf[],
   known?: KnownFields,

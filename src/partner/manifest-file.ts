@@ -25,41 +25,41 @@ import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
 import type { SecretUrl } from './secret-url.ts';
 import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
-/** Limits of one manifest file; beyond any of the first, second and last it is 'file-too-large'. */
+/** Limits of one manifest file. Exceeding any but `lineBytes` is 'file-too-large'. */
 interface ManifestFileCaps {
-  /** Bytes over the wire; 8 GiB. */
+  /** Bytes over the wire; by default 8 GiB. */
   compressedBytes: number;
-  /** Bytes after decompression; 64 GiB. */
+  /** Bytes after decompression; by default 64 GiB. */
   bytes: number;
-  /** Bytes of one line; 64 KiB. A longer line is rejected alone. */
+  /** Bytes of one line; by default 64 KiB. A longer line is rejected, the others are read. */
   lineBytes: number;
-  /** Lines; 100 million. */
+  /** By default 100 million. */
   lines: number;
 }
 
 export interface ManifestFileOptions {
   url: SecretUrl;
-  /** The API's base URL: decides whether a files origin on loopback is allowed. */
+  /** The API's base URL; decides whether a files origin on loopback is allowed. */
   baseUrl: URL;
-  /** The only origins it may come from, where they are listed. */
+  /** The only origins that may serve the file, if they are listed. */
   origins?: FilesOrigins | undefined;
-  /** Milliseconds for the whole download, the consumer's own time included. */
+  /** Milliseconds for the whole download, including the consumer's own time. */
   timeoutMs: number;
-  /** Milliseconds without a byte from the origin, or until its headers; 60 s. */
+  /** Milliseconds to wait for the headers, and between two chunks; by default 60 s. */
   idleTimeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
   caps?: Partial<ManifestFileCaps> | undefined;
-  /** Lines, rejected ones included, in one batch; 500. */
+  /** Lines per batch, including rejected ones; by default 500. */
   batchSize?: number | undefined;
-  /** How names are resolved; the system's resolver. */
+  /** By default the system's resolver. */
   resolve?: Resolver | undefined;
   /** Without it, the download is direct. */
   proxy?: ProxySettings | undefined;
 }
 
 /**
- * A run of lines in the file's order. `bytes` is what came over the wire so far; `ageSeconds` for how long a cache has
- * kept the file, by its own word; 0: none says so.
+ * Consecutive lines of the file. `bytes` is the number of bytes received over the wire so far; `ageSeconds` is how
+ * long a cache says it has kept the file, 0 if none says so.
  */
 export interface ManifestBatch {
   lines: ManifestLine[];
@@ -76,7 +76,7 @@ const DEFAULT_CAPS: ManifestFileCaps = {
 };
 const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_BATCH_SIZE = 500;
-/** Connection failures that, once the body has begun, mean that it was cut. */
+/** Connection failures that mean a truncated body, once the body has begun. */
 const CUT_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_SOCKET',
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
@@ -89,7 +89,7 @@ interface Progress {
   bodyBegun: boolean;
 }
 
-/** What reading the body goes by. */
+/** What the reading of the body needs. */
 interface FileReading {
   readonly url: SecretUrl;
   readonly caps: ManifestFileCaps;
@@ -101,7 +101,7 @@ function fault(kind: PartnerErrorKind, detail: string): PartnerError {
   return new PartnerError(kind, 'manifest-file', { detail });
 }
 
-/** Collects lines into batches; `add` gives a batch when it is full, `rest` the last one, if any. */
+/** Collects lines into batches. `add` returns a batch when it is full, `rest` the last one, if any. */
 class Batcher {
   readonly #read: ReturnType<typeof lineReader>;
   readonly #reading: FileReading;
@@ -110,7 +110,7 @@ class Batcher {
   #rejected: RejectedLine[] = [];
 
   constructor(reading: FileReading) {
-    // An error page in place of the file may hold the very signature that it names.
+    // An error page in place of the file may quote the very signature that was requested.
     this.#read = lineReader(reading.caps.lineBytes, (text) => reading.url.hideIn(text));
     this.#reading = reading;
   }
@@ -149,20 +149,20 @@ async function* batchesOf(body: AsyncIterable<Buffer>, reading: FileReading) {
     progress.bytes = total;
     onWire(total);
   });
-  // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top.
+  // Twice: the object may itself be gzip and be sent with Content-Encoding gzip as well.
   const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
   const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
   const batcher = new Batcher(reading);
   const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
-  // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
+  // A failure upstream also destroys `batches`, so the `yield*` below throws it.
   pipeline(withReadableLines(withBoundedLines(plain, caps.lineBytes)), batches, () => undefined);
   yield* batches as AsyncIterable<ManifestBatch>;
-  // Fewer bytes than Content-Length fail the body itself.
+  // A body shorter than its Content-Length has already failed above.
   const rest = batcher.rest();
   if (rest !== undefined) yield rest;
 }
 
-/** Looks at the head of the files origin's answer; throws where the body is not to be read. */
+/** Checks the status and headers of the answer; throws if the body must not be read. */
 function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: ManifestFileCaps): void {
   const kind = classifyAnswer('manifest-file', statusCode, null);
   if (kind !== null) throw new PartnerError(kind, 'manifest-file', { status: statusCode });
@@ -173,7 +173,7 @@ function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: Manif
   if (Number.isSafeInteger(length)) limited(caps.compressedBytes, 'announced')(length);
 }
 
-/** For how many seconds a cache has kept the answer; 0 where none says so. */
+/** Returns for how many seconds a cache has kept the answer; 0 if none says so. */
 function ageOf({ headers }: Dispatcher.ResponseData): number {
   const { age } = headers;
   return typeof age === 'string' && /^\d{1,9}$/.test(age) ? Number(age) : 0;
@@ -203,12 +203,12 @@ function asPartnerError(error: unknown, { url, signal, timer, proxy, bodyBegun }
 
 /**
  * Downloads and reads the manifest file (partner rules 2.6, 4.2.9): gzip by content, by Content-Encoding, by both,
- * or plain NDJSON. Sends no Authorization header and follows no redirect; the address is checked as it is connected to,
- * or, where a proxy connects, as it resolves here.
- * Out: batches in the file's order, pulled one at a time: at most a few are in memory. Batches that were handed out are
- * worth nothing until the generator ends without an error.
- * Throws PartnerError: 'url-refused', 'url-expired' (403: ask for the manifest again), 'file-fault', 'file-corrupt',
- * 'file-too-large', 'network', 'timeout', 'aborted'.
+ * or plain NDJSON. Sends no Authorization header and follows no redirect. Checks the address that it connects to
+ * or, if a proxy connects, the address that the host resolves to here.
+ * Yields batches in the file's order, one at a time; only a few are in memory. The batches must not be used until
+ * the generator has ended without an error.
+ * Throws PartnerError: 'url-refused', 'url-expired' (403: ask for the manifest again), 'file-fault',
+ * 'file-corrupt', 'file-too-large', 'network', 'timeout', 'aborted'.
  */
 export async function* readManifestFile(
   options: ManifestFileOptions,
@@ -247,7 +247,7 @@ export async function* readManifestFile(
       headers: { 'accept-encoding': 'gzip' },
       signal,
     });
-    // Whatever comes next, an error of a body that nobody reads must not be an unhandled one.
+    // Without a listener, an error of a body that is never read would be an uncaught exception.
     response.body.on('error', () => undefined);
     checkHead(response, caps);
     progress.ageSeconds = ageOf(response);

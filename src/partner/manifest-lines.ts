@@ -28,10 +28,7 @@ export const REJECTIONS = [
 ] as const;
 export type RejectionReason = (typeof REJECTIONS)[number];
 
-/**
- * A line that is not applied: its number from 1, its SKU where one could be read, and the start of it (≤ 200
- * characters).
- */
+/** A line that is not applied: its number from 1, its SKU if readable, and its start (≤ 200 characters). */
 export interface RejectedLine {
   line: number;
   reason: RejectionReason;
@@ -40,16 +37,16 @@ export interface RejectedLine {
 }
 
 const SAMPLE_LENGTH = 200;
-/** What serialisers write where there is no time: nothing, or the first year. */
+/** What serialisers write for an absent time: nothing, or the year 1. */
 const NO_TIME = /^$|^0001-01-01T/;
-/** Characters of a line that are searched for secrets before the sample is cut from it, so that none is cut in two. */
+/** Characters searched for secrets before the sample is cut out of them, so that no secret is cut in two. */
 const SEARCHED_LENGTH = 8192;
-/** What some programs put at the beginning of a file is no part of its first line. */
+/** Some programs write it at the beginning of a file; it is not part of the first line. */
 const BYTE_ORDER_MARK = /^\uFEFF/;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:?\d\d)?$/;
 
-// `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it. The
-// other two are read in several types (settleLine).
+// `hash` is unchecked here: on a live line any value is ignored, so the check needs price_source. The other two may
+// have several types (settleLine).
 const lineSchema = z.compile(
   z.object({
     sku: z.string(),
@@ -58,7 +55,7 @@ const lineSchema = z.compile(
     price_source: z.enum(['snapshot', 'live']),
     updated_at: z.unknown().optional(),
   }),
-  // What cannot be compiled would be read more slowly, without a word.
+  // Without `strict`, a schema that cannot be compiled would silently be slower.
   { strict: true },
 );
 
@@ -70,15 +67,15 @@ const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
 const WRITTEN_DAY =
   /^(?:19[7-9]\d|[2-9]\d{3})-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)/;
 const WRITTEN_TIME_OF_DAY = /T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
-/** Times as toISOString writes them. They skip its call, which takes longer than all else that is done to a line. */
+/** Times as toISOString writes them. They skip its call, which takes longer than everything else done to a line. */
 const WRITTEN_TIME = new RegExp(WRITTEN_DAY.source + WRITTEN_TIME_OF_DAY.source);
 
 /** The year 10,000. */
 const END_OF_TIMES = 253_402_300_800_000;
 
 /**
- * The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time
- * of the years 1970 to 9999.
+ * Returns the timestamp in the one spelling that Postgres certainly accepts, in UTC if it names no zone; null if it
+ * is not a time of the years 1970 to 9999.
  */
 function normaliseTime(text: string): string | null {
   if (WRITTEN_TIME.test(text)) return text;
@@ -87,19 +84,19 @@ function normaliseTime(text: string): string | null {
   return ms >= 0 && ms < END_OF_TIMES ? new Date(ms).toISOString() : null;
 }
 
-/** Members by which a line is a SKU's, and its price reported or live; of others the last value does no harm. */
+/** Members that decide which SKU a line is about and how it is priced. For others the last value does no harm. */
 const DECISIVE = ['sku', 'price_source', 'hash'];
 
 const QUOTED = DECISIVE.map((name) => `"${name}"`);
 
-/** A member of which a line says two things, or null. A live line's hash is ignored, whatever it is. */
+/** Returns a member for which a line gives two values, or null. A live line's hash is ignored, whatever it is. */
 function saidTwice(text: string, isLive: boolean): string | null {
-  // Of nearly all lines nothing else is asked: a walk through the text is slow.
+  // This settles nearly all lines: walking through the text is slow.
   if (!QUOTED.some((name) => isThereTwice(text, name)) && !text.includes(ESCAPE)) return null;
   return lostMember(text, isLive ? DECISIVE.filter((name) => name !== 'hash') : DECISIVE);
 }
 
-/** By its code, any letter of a name may be written. */
+/** A JSON escape can stand for any letter of a name. */
 const ESCAPE = String.raw`\u`;
 
 function isThereTwice(text: string, quoted: string): boolean {
@@ -107,7 +104,7 @@ function isThereTwice(text: string, quoted: string): boolean {
   return at !== -1 && text.indexOf(quoted, at + quoted.length) !== -1;
 }
 
-/** The SKU of a line that is not whole JSON: what follows its first "sku" key, where that much can be read. */
+/** Returns the SKU of an incomplete line: the string after its first "sku" key, if that much can be read. */
 function salvageSku(text: string): string | null {
   const quoted = /"sku"\s*:\s*("(?:[^"\\]|\\.){1,600}")/.exec(text)?.[1];
   const sku = quoted === undefined ? null : valueOf(quoted);
@@ -127,7 +124,7 @@ function skuOf(value: unknown): unknown {
 }
 
 export interface LineReader {
-  /** In: one line without its newline and its number. Out: the line, or why it is rejected; null for a blank one. */
+  /** Reads a line without its newline, and its number. Returns the line, or why it is rejected; null if blank. */
   (text: string, line: number): ManifestLine | RejectedLine | null;
 }
 
@@ -140,14 +137,14 @@ function rejectionOf(value: unknown): RejectionReason {
   return REASON_OF_FIELD.find(([field]) => fields.has(field))?.[1] ?? 'bad-sku';
 }
 
-/** A count of sizes, also as text; undefined where there is something else. */
+/** Reads a count of sizes, which may be text; undefined if it is something else. */
 function sizesOf(value: unknown): number | null | undefined {
   if (value === undefined || value === null) return null;
   const count = readCount(value);
   return count !== null && count <= INT4_MAX ? count : undefined;
 }
 
-/** A time as ISO 8601, also as epoch seconds or milliseconds; undefined where there is something else. */
+/** Reads a time into ISO 8601, from ISO text or epoch seconds or milliseconds; undefined for anything else. */
 function timeOf(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === 0) return null;
   if (typeof value === 'string' && !EPOCH_TEXT.test(value))
@@ -156,18 +153,18 @@ function timeOf(value: unknown): string | null | undefined {
   return time !== null && time.getTime() < END_OF_TIMES ? time.toISOString() : undefined;
 }
 
-/** A fingerprint: text, or the digits of an integer; null where it is neither, or one that stands for none. */
+/** Reads a fingerprint: text, or the digits of an integer; null for anything else or an empty value. */
 function hashOf(value: unknown, text: string): string | null {
   if (typeof value === 'string') return value !== '' && isStorableText(value) ? value : null;
   if (typeof value !== 'number' || !Number.isInteger(value) || value === 0) return null;
   if (Number.isSafeInteger(value)) return String(value);
-  // Its digits are lost but in the text.
+  // The parsed number has lost digits; the text still has them.
   const exact: unknown = parseExact(text);
   const digits = typeof exact === 'object' && exact !== null && 'hash' in exact ? exact.hash : null;
   return typeof digits === 'string' && /^-?\d+$/.test(digits) ? digits : null;
 }
 
-/** A line whose shape is right, judged by its content: a reason where it cannot be applied. */
+/** Checks the content of a line whose shape is right; returns a reason if it cannot be applied. */
 function settleLine(data: z.infer<typeof lineSchema>, text: string): ManifestLine | RejectionReason {
   if (data.sku === '') return 'no-sku';
   if (!isReadableSku(data.sku)) return 'bad-sku';
@@ -182,24 +179,24 @@ function settleLine(data: z.infer<typeof lineSchema>, text: string): ManifestLin
 }
 
 /**
- * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one
- * is rejected; `sizes` and `updated_at` may be absent or null. Numbers may be text, times epochs as a number or text,
- * and fingerprints numbers. Never throws. In: the greatest length of a line in bytes; a longer one is rejected as
- * 'too-long'. `hide` cuts secrets out of samples.
+ * Creates the reader of manifest lines (partner rules 2.6). Drops the hash of a live line and rejects a snapshot
+ * line without one; `sizes` and `updated_at` may be absent or null. Numbers may be text, times may be epochs as a
+ * number or text, and fingerprints may be numbers. Lines longer than `lineBytes` bytes are rejected as 'too-long'.
+ * `hide` removes secrets from samples. Never throws.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
   return (given, line) => {
     const text = line === 1 ? given.replace(BYTE_ORDER_MARK, '') : given;
-    // A UTF-16 unit is at most three bytes, so most lines need no count.
+    // A UTF-16 unit takes at most three bytes, so most lines need no exact count.
     const tooLong = text.length * 3 > lineBytes && Buffer.byteLength(text) > lineBytes;
     const reject = (reason: RejectionReason, sku: unknown): RejectedLine => {
       const shown = hide(text.slice(0, SEARCHED_LENGTH));
-      // By way of a buffer: a slice would keep the whole chunk it was cut from alive.
+      // The buffer makes a copy: a slice would keep the whole chunk in memory.
       const sample = toStorable(Buffer.from(shown.slice(0, SAMPLE_LENGTH)).toString());
       return { line, reason, sku: isReadableSku(sku) ? sku : null, sample };
     };
     if (tooLong) return reject('too-long', salvageSku(text.slice(0, lineBytes)));
-    // Before the parser, whose error costs more than a good line does: a bomb may be nothing but blank lines.
+    // Before parsing, because a parse error costs more than a good line does, and a bomb may consist of blank lines.
     if (text.trim() === '') return null;
     const value = valueOf(text);
     if (value === undefined) return reject('not-json', salvageSku(text));

@@ -5,7 +5,7 @@ import { bareHost } from '../lib/host-name.ts';
 
 export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'not-listed' | 'query';
 
-/** Code of the error by which the address guard stops a connection before it is made. */
+/** Code of the error with which the address guard stops a connection before it is made. */
 export const ADDRESS_REFUSED = 'ERR_ADDRESS_REFUSED';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -14,16 +14,15 @@ const MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 const PRIVATE_V6 = ipaddr.IPv6.parseCIDR('fd00::/8');
-/**
- * Metadata services and host agents of clouds, which are in no range of their own or in one that is otherwise private.
- */
+/** Metadata services and host agents of clouds, outside of special ranges or within otherwise private ones. */
 const METADATA_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
 const HOST_AGENT = '168.63.129.16';
 const METADATA_V4 = '100.100.100.200';
 
 /**
- * An IP address (no brackets); null for other texts, and for one with a zone. ipaddr.js reads more than a resolver or a
- * parsed URL writes (127.1, 0x7f000001), and takes ::8.8.8.8 for ::ffff:8.8.8.8: it is given one spelling only.
+ * Parses an IP address (no brackets); returns null for other text, and for an address with a zone. ipaddr.js
+ * accepts more spellings than resolvers and URLs produce (127.1, 0x7f000001), and reads ::8.8.8.8 as
+ * ::ffff:8.8.8.8, so it is given only one spelling.
  */
 function parseAddress(text: string): Address | null {
   const family = isIP(text);
@@ -31,13 +30,13 @@ function parseAddress(text: string): Address | null {
   return ipaddr.parse(family === 4 ? text : new URL(`http://[${text}]/`).hostname.slice(1, -1));
 }
 
-/** Where packets to an address end: the IPv4 address inside an IPv4-mapped or NAT64 one, else the address itself. */
+/** Returns where packets end: at the IPv4 address inside an IPv4-mapped or NAT64 one, else at the address itself. */
 function endOf(address: Address): Address {
   if (address instanceof ipaddr.IPv4 || !(address.match(MAPPED) || address.match(NAT64))) return address;
   return ipaddr.fromByteArray(address.toByteArray().slice(12));
 }
 
-/** Whether an IP address (no brackets, zone allowed) is a public unicast one. Anything unknown is not. */
+/** Returns whether an IP address (no brackets, zone allowed) is a public unicast address. Anything unknown is not. */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
   if (address === null) return false;
@@ -46,7 +45,7 @@ export function isPublicAddress(text: string): boolean {
   return end instanceof ipaddr.IPv6 ? end.match(GLOBAL_UNICAST_V6) : end.toString() !== HOST_AGENT;
 }
 
-/** Whether it is in a private network, where a files origin may be that PARTNER_FILES_ORIGINS names. */
+/** Returns whether it is in a private network, where a files origin listed in PARTNER_FILES_ORIGINS may be. */
 function isPrivateAddress(text: string): boolean {
   const address = parseAddress(text);
   if (!(address instanceof ipaddr.IPv6)) return address?.range() === 'private';
@@ -58,10 +57,10 @@ function isLoopbackAddress(text: string): boolean {
   return address !== null && endOf(address).range() === 'loopback';
 }
 
-/** The host of a URL without brackets and without the root's dot. */
+/** Returns the host of a URL without brackets and without the root's dot. */
 export const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
 
-/** Whether the URL's host is this machine by its very name: 127/8, ::1, localhost or a name under it. */
+/** Returns whether the URL's host itself denotes this machine: 127/8, ::1, localhost or a name under it. */
 export function isLoopbackUrl(url: URL): boolean {
   const host = hostOf(url);
   return host === 'localhost' || host.endsWith('.localhost') || isLoopbackAddress(host);
@@ -69,7 +68,8 @@ export function isLoopbackUrl(url: URL): boolean {
 
 /**
  * Checks PARTNER_BASE_URL (partner rule 1.4: only HTTPS is served; http is for a sandbox on loopback).
- * In: the URL, and whether PARTNER_ALLOW_INSECURE lifts the https rule. Out: null where it can be used, else why not.
+ * `allowInsecure`, from PARTNER_ALLOW_INSECURE, lifts the https rule. Returns null if the URL can be used, else the
+ * reason why not.
  */
 export function checkBaseUrl(
   url: URL,
@@ -81,14 +81,12 @@ export function checkBaseUrl(
   return url.protocol === 'http:' && (allowInsecure || isLoopbackUrl(url)) ? null : 'scheme';
 }
 
-/**
- * PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is.
- */
+/** PARTNER_FILES_ORIGINS: only these. Null: any public https origin, or loopback if the base URL is on loopback. */
 export type FilesOrigins = readonly string[] | null;
 
 export type Reach = 'public' | 'loopback' | 'public-or-private' | 'own' | 'public-or-own';
 
-/** Networks that providers and overlays share out among their customers: 100.64.0.0/10. */
+/** Returns whether it is in 100.64.0.0/10, which providers and overlay networks share out among their customers. */
 function isSharedAddress(text: string): boolean {
   const address = parseAddress(text);
   return address?.range() === 'carrierGradeNat' && address.toString() !== METADATA_V4;
@@ -105,12 +103,11 @@ const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
   'public-or-own': (address) => isPublicAddress(address) || isOwnAddress(address),
 };
 
-/** Whether an IP address (no brackets) is within reach. */
+/** Returns whether an IP address (no brackets) is within reach. */
 export const isReached = (address: string, reach: Reach): boolean => REACHES[reach](address);
 
 /**
- * The addresses that a files URL may lead to: a loopback one to loopback alone, one that is listed also into private
- * networks.
+ * Returns the addresses that a files URL may lead to: loopback to loopback only, a listed one also to private ones.
  */
 export function filesReach(url: URL, origins: FilesOrigins): Reach {
   if (isLoopbackUrl(url)) return 'loopback';
@@ -118,10 +115,10 @@ export function filesReach(url: URL, origins: FilesOrigins): Reach {
 }
 
 /**
- * Checks where a manifest file is to be fetched from: at one of the listed origins; without a list https at a public
- * host, or, where the base URL is on loopback, http or https on loopback. Names are judged again by the address they
- * resolve to. In: the presigned URL, parsed or as text, the base URL, and the list. Out: null where it can be
- * fetched, else why not.
+ * Checks where a manifest file would be fetched from: one of the listed origins; without a list, https at a public
+ * host or, if the base URL is on loopback, http or https on loopback. A name is checked again by the address it
+ * resolves to. Takes the presigned URL, parsed or as text. Returns null if the file can be fetched, else the reason
+ * why not.
  */
 export function checkFilesUrl(
   url: URL | string,
@@ -141,8 +138,8 @@ export function checkFilesUrl(
 }
 
 /**
- * An origin for PARTNER_FILES_ORIGINS in its one spelling: https, or http on loopback, and nothing behind it; null
- * for any other text.
+ * Parses an origin of PARTNER_FILES_ORIGINS into its one spelling: https, or http on loopback, with nothing after
+ * it. Returns null for any other text.
  */
 export function parseFilesOrigin(text: string): string | null {
   const url = URL.parse(text);
@@ -157,21 +154,20 @@ export function parseFilesOrigin(text: string): string | null {
   return checkFilesUrl(url, url, [url.origin]) === null ? url.origin : null;
 }
 
-/** Resolves a name to all its addresses; node:dns's `lookup` with `all: true`. */
+/** Resolves a name to all its addresses, like node:dns's `lookup` with `all: true`. */
 export type Resolver = (
   hostname: string,
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** A resolver without an answer by then is one that does not know the name: behind many proxies there is none. */
+/** A resolver that is slower counts as not knowing the name: behind many proxies there is no resolver. */
 const RESOLVED_WITHIN_MS = 5000;
 
 const systemResolver: Resolver = (hostname, done) => dnsLookup(hostname, { all: true }, done);
 
 /**
- * A `lookup` for the connector of the files origin: the addresses judged are the ones connected to, so a name cannot
- * be rebound in between. A name with any refused address is refused whole, by an error with code ERR_ADDRESS_REFUSED.
- * In: which addresses pass. Out: the lookup function.
+ * Creates a `lookup` for the connector of the files origin. It checks the very addresses that are connected to, so
+ * a name cannot be rebound in between. If any address is refused, the whole name is, with code ERR_ADDRESS_REFUSED.
  */
 export function guardedLookup(reach: Reach, resolve: Resolver = systemResolver): LookupFunction {
   const allowed = REACHES[reach];
@@ -188,8 +184,8 @@ export function guardedLookup(reach: Reach, resolve: Resolver = systemResolver):
 }
 
 /**
- * For a host that a proxy will resolve by itself: rejects, with code ERR_ADDRESS_REFUSED, where any of the addresses
- * that it resolves to here is refused. What does not resolve here is left to the proxy.
+ * Checks a host that a proxy will resolve itself: rejects with code ERR_ADDRESS_REFUSED if any of the addresses
+ * that it resolves to here is refused. A host that does not resolve here is left to the proxy.
  */
 export async function refuseResolved(
   hostname: string,

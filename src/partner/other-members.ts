@@ -14,35 +14,35 @@ import {
 } from './size-map.ts';
 import { isReadableSize } from './text.ts';
 
-/** So many are remembered, with names of this length at most. */
+/** At most this many members are remembered, with names of at most `MAX_NAME` characters. */
 const MOST = 60;
 const MAX_NAME = 64;
 
 type Member = readonly [name: string, value: unknown];
 
-/** What the answers before this one have shown, and the names that may hold a price. */
+/** What earlier answers have shown. */
 export interface FormsKnown {
   readonly priceFields: readonly string[];
   readonly held: EntryForm | null;
   readonly also: EntryForm | null;
 }
 
-/** A record beside whose entries others can be told: with a price in a field, or as a number. */
+/** Where a record has its prices: in a field, or as bare numbers. Other members are recognised only beside prices. */
 type Kind = 'field' | 'bare';
 
-/** Before any form is known, fewer names of bare numbers may be counters beside the first objects with a price. */
+/** While no form is held, fewer names of bare prices may be counters beside the first objects with a price. */
 const LEAST_BARE = 3;
 
-/** The values of one name in an answer. */
+/** How often the values of one name were of each kind in an answer. */
 interface Tally {
-  /** Records with a price beside it. */
+  /** Records that also contain a price. */
   beside: number;
-  /** Values that are as those of sizes, with a price or with none. */
+  /** Values that look like those of sizes, with a price or without. */
   formed: number;
-  /** Values that say something else, in those records; of these what else would be a price, beside objects. */
+  /** Other values that say something, in those records; `besideObjects`: those like prices, beside objects. */
   others: number;
   besideObjects: number;
-  /** Objects with a price field that are no sizes: beside bare prices, and beside other objects with a price. */
+  /** Objects with a price field that are not sizes: beside bare prices, and beside other objects with a price. */
   besideBare: number;
   amongObjects: number;
 }
@@ -57,8 +57,8 @@ const NOTHING_SAID: Tally = {
 };
 
 /**
- * Whether all values that say anything are entries with a field, or all are numbers: nearly always, and then nothing
- * else is done.
+ * Returns whether all values that say anything are entries with a field, or all are numbers: usually so, and then
+ * nothing is left to do.
  */
 function isPlain(values: readonly unknown[], priceFields: readonly string[]): boolean {
   const said = values.filter((value) => !isBlank(value));
@@ -69,9 +69,9 @@ function isPlain(values: readonly unknown[], priceFields: readonly string[]): bo
 }
 
 /**
- * Names whose numbers are no prices, because they stand beside objects with a price. Not if these objects have fewer
- * names than the numbers, because they may be a summary of them. If prices are known to be bare numbers, a few records
- * do not tell.
+ * Returns the names whose numbers are not prices, because they stand beside objects with a price. Finds no new names if
+ * these objects have fewer names than the numbers, because the objects may be a summary of them, or if prices are known
+ * to be bare numbers and only a few records contain such objects.
  */
 function numbersBeside(
   records: readonly (readonly Member[])[],
@@ -93,8 +93,8 @@ function numbersBeside(
 }
 
 /**
- * Names whose objects are no sizes, though they have a price: they stand beside prices that are bare numbers, and have
- * fewer names than these. Where prices are known to be in a field, none is.
+ * Returns the names whose objects are not sizes although they have a price: they stand beside prices that are bare
+ * numbers, and have fewer names than these. Finds no new ones if prices are known to be in a field.
  */
 function objectsBeside(
   records: readonly (readonly Member[])[],
@@ -121,7 +121,7 @@ function objectsBeside(
   return isTold ? known.union(found) : known;
 }
 
-/** Names that say what is no price, though it reads as one. */
+/** Names of numbers and of objects that read as prices but are not. */
 interface NoPrices {
   readonly numbers: ReadonlySet<string>;
   readonly objects: ReadonlySet<string>;
@@ -148,7 +148,7 @@ function tallyOf(
     const kind = kindOf(members, priceFields, { numbers, objects });
     for (const [name, value] of members) {
       const isNumber = !isObject(value) && saysNumber(value);
-      // Beside bare numbers it says nothing: it was told beside objects, or was not.
+      // Beside bare numbers nothing can be learned about this name.
       if (kind === 'bare' && isNumber && numbers.has(name)) continue;
       const tally = tallies.get(name) ?? { ...NOTHING_SAID };
       tallies.set(name, tally);
@@ -161,7 +161,7 @@ function tallyOf(
       if (hasField(value, priceFields) || (kind === 'bare' && mayBePrice(value))) tally.formed += 1;
       else if (kind !== null && !isBlank(value)) {
         tally.others += 1;
-        // A number that is no price, such as -1 where a size is sold out, says nothing of those that are.
+        // A number that cannot be a price, such as -1 for a sold-out size, says nothing about those that can.
         if (isNumber && kind === 'field' && mayBePrice(value)) tally.besideObjects += 1;
       }
     }
@@ -169,13 +169,13 @@ function tallyOf(
   return tallies;
 }
 
-/** So many records are counted at most: those of a few answers without any bare price untell no object. */
+/** Upper bound of that count, so high that a few answers without bare prices do not make an object a size again. */
 const MOST_OBJECTS = 3 * ENOUGH;
 
 /**
- * In how many records a name is known to be an object beside bare prices, after an answer. One of which all are among
- * objects with a price takes one off, so that sizes which have become objects are sizes again; but none does while bare
- * prices are held, because such SKUs may just not have been asked for.
+ * Returns in how many records a name is known as an object beside bare prices, after an answer. An answer with this
+ * name only among objects with a price takes one off, so that sizes that have become objects are sizes again. None
+ * is taken off while bare prices are held, because such SKUs may just not have been asked for.
  */
 function objectsAfter(
   before: number,
@@ -189,7 +189,7 @@ function objectsAfter(
   return amongObjects === 0 || hasBare ? before : Math.max(0, before - 1);
 }
 
-/** What is known of a name after an answer; null: nothing. */
+/** Returns what is known of a name after an answer; null if nothing. */
 function noted(
   name: string,
   before: OtherMember | null,
@@ -217,14 +217,14 @@ const isSame = (a: OtherMember | undefined, b: OtherMember): boolean =>
   a.objects === b.objects &&
   a.isSize === b.isSize;
 
-/** The first that are known to be none go last, where there are too many. */
+/** Rank by which members are kept if there are too many: those least certain not to be sizes are dropped first. */
 const worth = ({ records, isNumber, objects, isSize }: OtherMember): number =>
   isSize ? -1 : records + objects + (isNumber ? ENOUGH : 0);
 
 /**
- * Takes in what an answer shows of members of `size_map` that are no sizes: they stand beside prices, say something in
- * most of these records, and never have a value as sizes do. Returns what is known then, the same object if nothing has
- * changed. Pure.
+ * Learns from an answer which members of `size_map` are not sizes: they stand beside prices, say something in most
+ * of these records, and never have a value like those of sizes. Returns what is known then, the same object if
+ * nothing has changed. Pure.
  */
 export function noteOthers(
   others: readonly OtherMember[],
@@ -255,7 +255,7 @@ export function noteOthers(
   return [...after.values()].toSorted((a, b) => worth(b) - worth(a)).slice(0, MOST);
 }
 
-/** Names of those that are left out in these records. */
+/** Returns the names of the members that are left out of these records. */
 export function leftOut(
   records: readonly unknown[],
   others: readonly OtherMember[],

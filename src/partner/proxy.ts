@@ -1,25 +1,25 @@
 import { BlockList, isIP } from 'node:net';
 import { bareHost } from '../lib/host-name.ts';
 
-/** The URL of a proxy, which may be in a file and change there; `refresh` reads the file again. */
+/** The URL of a proxy. It may come from a file that changes; `refresh` reads the file again. */
 export interface ProxySource {
   read(): string;
   refresh(): boolean;
 }
 
-/** HTTPS_PROXY, HTTP_PROXY and NO_PROXY; null: not set. */
+/** HTTPS_PROXY, HTTP_PROXY and NO_PROXY; null if not set. */
 export interface ProxySettings {
   readonly https: ProxySource | null;
   readonly http: ProxySource | null;
   readonly except: readonly string[] | null;
 }
 
-/** A proxy's URL with what it says taken apart. `shown` holds no credential. */
+/** The parts of a proxy's URL. `shown` contains no credential. */
 export interface HttpProxy {
   readonly isTls: boolean;
   readonly host: string;
   readonly port: number;
-  /** The value of Proxy-Authorization; null where the URL has no login. */
+  /** The value of Proxy-Authorization; null if the URL has no login. */
   readonly authorization: string | null;
   readonly shown: string;
 }
@@ -32,10 +32,7 @@ function decodedOrNull(text: string): string | null {
   }
 }
 
-/**
- * Reads a proxy's URL: http or https, host, port (80 or 443), and a login where the proxy asks for one; null for any
- * other text.
- */
+/** Parses a proxy's URL: http or https, host, port (default 80 or 443), optional login. Null for any other text. */
 export function parseProxy(text: string): HttpProxy | null {
   const url = /^https?:\/\/[^\s/?#\\]+\/?$/i.test(text) ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return null;
@@ -55,14 +52,14 @@ export function parseProxy(text: string): HttpProxy | null {
 }
 
 /**
- * Where requests to a URL go through, by its scheme; null: directly, because nothing is set or NO_PROXY names the host.
+ * Returns the proxy for a URL, by its scheme; null for a direct connection: none is set or NO_PROXY names the host.
  */
 export function proxyFor(url: URL, settings: ProxySettings | undefined): ProxySource | null {
   const source = (url.protocol === 'https:' ? settings?.https : settings?.http) ?? null;
   return source === null || isExempt(url, settings?.except ?? []) ? null : source;
 }
 
-/** The proxy that is in force now; its file is read again, where it is from one. */
+/** Returns the proxy now in force, rereading its file if it has one. Throws TypeError if its URL is unusable. */
 export function currentProxy(source: ProxySource): HttpProxy {
   source.refresh();
   const proxy = parseProxy(source.read());
@@ -73,9 +70,9 @@ export function currentProxy(source: ProxySource): HttpProxy {
 const bare = (host: string): string => bareHost(host).replace(/(?<=.)\.$/, '');
 
 /**
- * Whether an entry of NO_PROXY names the URL's host: `*`, a host and all names under it (with or without a dot before
- * it), `*.host` for the names under it alone, an address, or a network as `10.0.0.0/8`; each with `:port` for that
- * port alone.
+ * Returns whether an entry of NO_PROXY names the URL's host: `*`, a host and all names under it (with or without a
+ * leading dot), `*.host` for only the names under it, an address, or a network such as `10.0.0.0/8`; each may end
+ * with `:port` to apply to that port only.
  */
 function isExempt(url: URL, entries: readonly string[]): boolean {
   const host = bare(url.hostname).toLowerCase();
@@ -93,7 +90,7 @@ function isExempt(url: URL, entries: readonly string[]): boolean {
   });
 }
 
-/** Whether a host is an address of this network, or this address; false for names. */
+/** Returns whether a host is this address or an address of this network; false for names. */
 function isWithin(host: string, network: string): boolean {
   const [address = '', bits] = network.split('/');
   const family = isIP(address);

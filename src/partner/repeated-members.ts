@@ -1,22 +1,21 @@
 import { endOfString, isObject } from '../lib/json.ts';
 
 /*
- * JSON.parse keeps only the last of several members of one name. If an earlier one said something else, that is lost
- * without a trace: if a bulk answer has a SKU twice, or a record a size or a price, nothing shows which of the prices
- * is right.
+ * JSON.parse keeps only the last of several members with the same name. An earlier value is lost without a trace:
+ * if a bulk answer contains a SKU twice, or a record a size or a price, nothing shows which price is right.
  */
 
-/** What stands for no value, or for an empty list. */
+/** Values that stand for nothing, or for an empty list. */
 const NOTHING = /^(?:null|""|\[\s*\]|\{\s*\})$/;
-/** A letter or an underscore that is written by its code: any name may be in there. */
+/** An escaped letter or underscore. It may be part of any name. */
 const ESCAPED_LETTER = /\\u00[4-7]/;
 
-/** In place of a record of which two values are said: no record is a text, while null may be a placeholder. */
+/** Replaces a record that has two values. No record is a text, while null may be a placeholder. */
 const UNCLEAR = 'two values';
 
 /**
- * A bulk answer, parsed from `text`, with a text in place of each record that `text` has with several values: a text is
- * a record that cannot be read. Returns the same object if there is none.
+ * Returns a bulk answer, parsed from `text`, with a text in place of each record that `text` gives several values:
+ * a text is unreadable as a record. Returns the same object if there is no such record.
  */
 export function withoutUnclear(body: unknown, text: string): unknown {
   if (!isObject(body) || !isObject(body['results']) || countMembers(body) === countColons(text)) return body;
@@ -29,7 +28,7 @@ export function withoutUnclear(body: unknown, text: string): unknown {
   return { ...body, results: Object.fromEntries(records) };
 }
 
-/** Of all objects in a value. */
+/** Counts the members of all objects in a value. */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inner: readonly unknown[] = Object.values(value);
@@ -39,10 +38,10 @@ function countMembers(value: unknown): number {
   );
 }
 
-/** Members of a record by which it has a price or none; of all others the last value does no harm. */
+/** Members that decide whether a record has a price. If another member repeats, its last value does no harm. */
 const DECISIVE: ReadonlySet<string> = new Set(['code', 'size_map']);
 
-/** Outside of strings: one for each member. */
+/** Counts the colons outside of strings, one for each member. */
 function countColons(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -60,11 +59,11 @@ const SCALAR = /[-+.\w]+/y;
 /** Tab, line feed, carriage return and space. */
 const BLANKS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0d, 0x20]);
 
-/** Reads JSON once, from its beginning to its end. */
+/** Walks through a JSON text once, from beginning to end. */
 class Walk {
   readonly #text: string;
   readonly #unclear = new Set<string>();
-  /** Records by SKU, of all members `results`. */
+  /** Text of each record by SKU, across all members named `results`. */
   readonly #records = new Map<string, string>();
   #at = 0;
 
@@ -72,7 +71,7 @@ class Walk {
     this.#text = text;
   }
 
-  /** SKUs of whose record more was said than its last value. */
+  /** Returns the SKUs whose records had another value before the last one. */
   unclear(): ReadonlySet<string> {
     this.#value([]);
     return this.#unclear;
@@ -137,8 +136,8 @@ class Walk {
 }
 
 /**
- * The first of the members `names` that a JSON object has several times at its top, with an earlier value that is lost;
- * null: there is none. `text` is JSON, and `names` are plain words.
+ * Returns the first of the members `names` that a JSON object has several times at its top level with an earlier
+ * value that is lost; null if there is none. `text` is JSON, and `names` are plain words.
  */
 export function lostMember(text: string, names: readonly string[]): string | null {
   if (!mayRepeat(text, names)) return null;
@@ -148,7 +147,7 @@ export function lostMember(text: string, names: readonly string[]): string | nul
   return names.find((name) => isLost(values.get(name) ?? [])) ?? null;
 }
 
-/** Whether it is worth to read the text for them. Quotes within a string are escaped, so what matches is a member. */
+/** Returns whether the text must be read for them. Quotes within a string are escaped, so each match is a member. */
 function mayRepeat(text: string, names: readonly string[]): boolean {
   const seen = new Set<string>();
   for (const [, name = ''] of text.matchAll(new RegExp(String.raw`"(${names.join('|')})"\s*:`, 'g'))) {
@@ -158,7 +157,7 @@ function mayRepeat(text: string, names: readonly string[]): boolean {
   return ESCAPED_LETTER.test(text);
 }
 
-/** The text of each value that a member of the object itself has, by its name, in their order. */
+/** Returns the texts of the values that the object's own members have, by name and in their order. */
 function valuesAtTop(text: string, names: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const values = new Map(names.map((each): [string, string[]] => [each, []]));
   let [level, from] = [0, 0];
@@ -180,6 +179,6 @@ function valuesAtTop(text: string, names: readonly string[]): ReadonlyMap<string
   return values;
 }
 
-/** The text that a string in JSON stands for. */
+/** Decodes a JSON string. */
 const nameOf = (quoted: string): string =>
   quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);

@@ -1,11 +1,14 @@
 import { inspect } from 'node:util';
 
-/** Shorter values in a query or a header (a number, a version, a tenant) are no credentials: any text may have them. */
+/**
+ * Shorter values of a query or header (a number, a version, a tenant) are no credentials: any text may contain
+ * them.
+ */
 export const SHORTEST_SECRET = 8;
 
 /**
- * A presigned URL, which is a bearer credential (partner rule 8.cache.manifest).
- * Printing, serialising or inspecting it shows only the host; `reveal` gives the URL to the one place that requests it.
+ * A presigned URL, which is a bearer credential (partner rule 8.cache.manifest). Printing, serialising or
+ * inspecting it shows only the host; `reveal` returns the URL to the one place that requests it.
  */
 export class SecretUrl {
   readonly #url: URL;
@@ -18,13 +21,13 @@ export class SecretUrl {
     return new URL(this.#url);
   }
 
-  /** The text without this URL, its query and each value of the query that is long enough to be a secret. */
+  /** Returns the text without this URL, its query, and each query value that is long enough to be a secret. */
   hideIn(text: string): string {
     return this.secrets().reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
   }
 
   /**
-   * What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or
+   * Returns the texts to hide, longest first. An answer may show a value as written in the URL, decoded, or
    * re-encoded.
    */
   secrets(): string[] {

@@ -17,15 +17,13 @@ import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
 import { decodeUtf8 } from './text.ts';
 import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
-/** The Basic credential (partner rule 5.1): user name and password. */
+/** User name and password of the Basic credential (partner rule 5.1). */
 export interface Credentials {
   apiKey: string;
   secret: string;
 }
 
-/**
- * Settings of the connection to the API. `credentials` is asked before each request, so that a rotation takes effect.
- */
+/** Settings of the connection to the API. `credentials` is called before each request, so a rotation takes effect. */
 export interface TransportOptions {
   baseUrl: URL;
   credentials: () => Credentials;
@@ -37,8 +35,8 @@ export interface TransportOptions {
 }
 
 /**
- * One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON
- * of a 200 that is within `limits`, and may throw a PartnerError of its own.
+ * One API request. `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` parses the
+ * text of a 200 that is within `limits`, and may throw a PartnerError of its own.
  */
 export interface ApiRequest {
   route: Route;
@@ -50,38 +48,35 @@ export interface ApiRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** What the answer's head said, kept for observation even where the request fails later. */
+/** What the headers of the answer said. Stays available for observation if the request fails later. */
 export interface AnswerHead {
   status: number | null;
-  /** The time at the partner, to the second. */
+  /** Time at the partner, to the second. */
   date: Date | null;
-  /** For how long a cache has kept the answer, in seconds; null where none says so. */
+  /** Seconds for which a cache has kept the answer; null if none says so. */
   ageSeconds: number | null;
-  /** What was sent with a status other than 200, where it was JSON: it may hold anything. */
+  /** The JSON body of a status other than 200, unchecked; null if it was not JSON. */
   refusal?: unknown;
 }
 
 export interface Transport {
-  /**
-   * Sends a request and reads its answer; `head` is filled in on the way. Out: the parsed body of a 200. Throws
-   * PartnerError.
-   */
+  /** Sends a request and returns the parsed body of a 200. Fills in `head` on the way. Throws PartnerError. */
   request(request: ApiRequest, head: AnswerHead): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** More than requests are under way at once, all routes together: a request never waits for a connection. */
+/** More than the number of concurrent requests of all routes, so a request never waits for a connection. */
 const MAX_CONNECTIONS = 40;
 
-/** Characters that take milliseconds to parse. */
+/** Characters from which on parsing takes milliseconds. */
 const LARGE_TEXT = 1024 * 1024;
 
 const unzip = promisify(gunzip);
 
-/** What some programs put before a text is no part of its JSON. */
+/** Some programs write it before a text; it is not part of the JSON. */
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
-/** For what is no JSON, or leads elsewhere. */
+/** Hint for an answer that is not JSON, or is a redirect. */
 const NOT_THE_API =
   'a page, a redirect or half an answer came in its place: the partner may be under maintenance, ' +
   'or a proxy in between; check PARTNER_BASE_URL if it lasts';
@@ -95,8 +90,8 @@ function isGzip(body: Buffer): boolean {
 }
 
 /**
- * The whole body as text without a byte order mark, decompressed (partner rule 1.3), at most `cap` bytes before and
- * after. Throws RangeError beyond it.
+ * Returns the whole body as text without a byte order mark, decompressed (partner rule 1.3), of at most `cap` bytes
+ * before and after. Throws RangeError if it is larger.
  */
 async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
   const chunks: Buffer[] = [];
@@ -107,12 +102,12 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
     chunks.push(chunk);
   }
   let plain: Buffer = Buffer.concat(chunks);
-  // Twice: what the partner has compressed may be compressed once more by what stands in between.
+  // Twice: a gateway may have compressed again what the partner had compressed.
   for (let n = 0; n < 2 && isGzip(plain); n += 1) plain = await unzip(plain, { maxOutputLength: cap });
   return decodeUtf8(plain).replace(BYTE_ORDER_MARK, '');
 }
 
-/** The body of a refusal; null where it is no JSON, or too much. */
+/** Returns the body of a refusal; null if it is not JSON or is too large. */
 async function readRefusal(body: Dispatcher.ResponseData['body']): Promise<unknown> {
   try {
     const text = await readBody(body, REFUSAL_LIMITS.bytes);
@@ -133,7 +128,7 @@ class UndiciTransport implements Transport {
     this.#options = options;
     this.#prefix = options.baseUrl.pathname.replace(/\/+$/, '');
     this.#proxy = proxyFor(options.baseUrl, options.proxy);
-    // The total timeout below is the one that counts; undici's own would only shorten a longer setting.
+    // Only the total timeout below counts; undici's own timeouts would cut a longer setting short.
     this.#agent = new Agent({
       allowH2: false,
       connections: MAX_CONNECTIONS,
@@ -154,7 +149,8 @@ class UndiciTransport implements Transport {
     const fail = (error: unknown) => {
       const secrets = [credentials.secret, credentials.apiKey, header.slice('Basic '.length)];
       const kind = classifyFailure(error, caller, timer);
-      // An abort's reason is the caller's own object: it tells nothing about the request and may hold anything.
+      // The reason of an abort is the caller's own object: it says nothing about the request and may contain
+      // anything.
       if (kind === 'aborted') return new PartnerError(kind, route);
       const way = factsOfWay(error, kind, this.#proxy);
       return new PartnerError(kind, route, { ...way, cause: safeCause(error, secrets) });
@@ -177,7 +173,7 @@ class UndiciTransport implements Transport {
     await this.#agent.destroy();
   }
 
-  /** A proxy that is silent is given up before the request is, so that the error names it. */
+  /** Gives up on an unresponsive proxy before the request times out, so that the error names the proxy. */
   #through(proxy: ProxySource): ReturnType<typeof tunnelConnector> {
     const timeoutMs = Math.ceil(this.#options.timeoutMs * 0.75);
     return tunnelConnector({ proxy, timeoutMs, signal: this.#closing.signal });
@@ -197,7 +193,7 @@ class UndiciTransport implements Transport {
     return this.#agent.request({ origin: this.#options.baseUrl.origin, path, method, headers, body, signal });
   }
 
-  /** The error of an answer other than 200. The status decides even where the body cannot be read. */
+  /** Returns the error of an answer other than 200. The status decides even if the body cannot be read. */
   async #refusal(route: Route, response: Dispatcher.ResponseData, head: AnswerHead): Promise<PartnerError> {
     const status = response.statusCode;
     const body = await readRefusal(response.body);
@@ -250,7 +246,7 @@ class UndiciTransport implements Transport {
         hint: NOT_THE_API,
       });
     }
-    // To read what was parsed takes about as long: others have their turn in between.
+    // Reading a large parsed body takes about as long as parsing it: yield to the event loop in between.
     if (text.length > LARGE_TEXT) await setImmediate();
     const kind = classifyAnswer(route, status, body);
     if (kind === null) return body;
@@ -263,14 +259,14 @@ function isTooLarge(error: unknown): boolean {
   return failureCode(error) === 'ERR_BUFFER_TOO_LARGE' || error instanceof RangeError;
 }
 
-/** The time at the partner: a cache sends the `Date` that an answer had when it got it. */
+/** Returns the time at the partner. A cache sends the `Date` at which it received the answer, so its age is added. */
 function dateOf(header: string | string[] | undefined, keptSeconds: number): Date | null {
   const sent = typeof header === 'string' ? Date.parse(header) : Number.NaN;
   const date = new Date(sent + keptSeconds * 1000);
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** The `Age` header; of several the greatest, as each cache on the way may have added its own. */
+/** Returns the `Age` header in seconds; the greatest of several, because each cache on the way may have added one. */
 function ageOf(header: string | string[] | undefined): number | null {
   const ages = [header ?? []].flat().flatMap((text) => text.split(','));
   const seconds = ages.map((text) => text.trim()).filter((text) => /^\d{1,15}$/.test(text));

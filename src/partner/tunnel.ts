@@ -6,7 +6,7 @@ import { failureCode, type PartnerErrorFacts, type PartnerErrorKind } from './er
 import { currentProxy, parseProxy, type HttpProxy, type ProxySource } from './proxy.ts';
 
 /**
- * What the proxy did in place of a connection; nothing of it is the partner's. The message names the proxy without
+ * What the proxy did instead of connecting; none of it is the partner's doing. The message names the proxy without
  * its login. `code` decides the kind of the PartnerError.
  */
 export class ProxyError extends Error {
@@ -27,8 +27,8 @@ export interface TunnelOptions {
 }
 
 /**
- * Asks a proxy for a connection to `authority` (host:port). Nothing but this and the login for the proxy is sent to it.
- * Out: the socket, on which the other end is the target. Throws ProxyError, or the reason of `signal`.
+ * Asks a proxy for a connection to `authority` (host:port); the proxy receives only that and its own login.
+ * Resolves to a socket with the target at its other end. Throws ProxyError, or the reason of `signal`.
  */
 export async function openTunnel(
   proxy: HttpProxy,
@@ -94,7 +94,7 @@ function silent({ shown }: HttpProxy, ms: number): ProxyError {
   return new ProxyError(`the proxy ${shown} opened no connection within ${ms} ms`, hint, 'ERR_PROXY_TIMEOUT');
 }
 
-/** The target of CONNECT for a URL or what undici takes from one. */
+/** Returns the target of CONNECT for a URL or for what undici takes from one. */
 export function authorityOf({
   hostname,
   port,
@@ -110,13 +110,13 @@ export function authorityOf({
 
 export interface ConnectorOptions extends TunnelOptions {
   readonly proxy: ProxySource;
-  /** Rejects for a host that the proxy is not to be asked for. */
+  /** Rejects if the proxy must not be asked for this host. */
   readonly check?: (hostname: string) => Promise<void>;
 }
 
 /**
- * How undici connects through a proxy: CONNECT for http too, so that no request and no answer of the partner's can be
- * mixed up with the proxy's own. TLS is with the target, by its name, as without a proxy.
+ * Connects undici through a proxy, with CONNECT for http as well, so that the partner's requests and answers cannot
+ * be confused with the proxy's own. TLS is with the target, by its name, as without a proxy.
  */
 export function tunnelConnector(options: ConnectorOptions): buildConnector.connector {
   const connectTls = buildConnector({ allowH2: false, timeout: options.timeoutMs });
@@ -140,59 +140,51 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
 
 const ERROR_CODE = /^[A-Z][\w/]{2,60}$/;
 
-/**
- * What to do about a connection that failed, by the code of its error; other codes have the hint of their kind.
- * `named`: where the address was taken from.
- */
-const WAYS: readonly (readonly [codes: RegExp, hint: (named: string) => string])[] = [
-  [/^(?:ENOTFOUND|EAI_)/, (named) => `its host has no address here: check ${named} and DNS`],
+const BASE_URL = 'PARTNER_BASE_URL';
+
+/** Hints for a connection that failed, by the code of its error; other codes have the hint of their kind. */
+const WAYS: readonly (readonly [codes: RegExp, hint: string])[] = [
+  [/^(?:ENOTFOUND|EAI_)/, `its host has no address here: check ${BASE_URL} and DNS`],
   [
     /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/,
-    (named) => `nothing answers at its address: check ${named} and the network`,
+    `nothing answers at its address: check ${BASE_URL} and the network`,
   ],
   [
     /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/,
-    () =>
-      'its certificate is not valid at this time: check the clock of this host; if that is right, ' +
+    'its certificate is not valid at this time: check the clock of this host; if that is right, ' +
       'whoever runs what answers has to renew it',
   ],
   [
     /ALTNAME|HOSTNAME/,
-    (named) =>
-      `its certificate is of another host: check ${named}, and whether a gateway answers in its place`,
+    `its certificate is of another host: check ${BASE_URL}, and whether a gateway answers in its place`,
   ],
   [
     /^ERR_SSL.*_ALERT_/,
-    (named) =>
-      `what answers has refused TLS, as for its version or because it asks clients for a certificate: check ${named}; ` +
+    `what answers has refused TLS, as for its version or because it asks clients for a certificate: check ${BASE_URL}; ` +
       'tell whoever runs it the code',
   ],
   [
     /CERT|SIGNATURE|ISSUER|SIGNED/,
-    (named) =>
-      `its certificate is not trusted: check ${named}, or add the certificate authority to NODE_EXTRA_CA_CERTS`,
+    `its certificate is not trusted: check ${BASE_URL}, or add the certificate authority to NODE_EXTRA_CA_CERTS`,
   ],
   [
     /^(?:HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW|ERR_ASSERTION|UND_ERR_RES_|UND_ERR_INFO|EPROTO|ERR_SSL)/,
-    (named) =>
-      `what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at ${named}; ` +
+    `what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at ${BASE_URL}; ` +
       'tell whoever runs it the code',
   ],
   [
     /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/,
-    () => 'the connection was cut before the answer was complete: it is retried',
+    'the connection was cut before the answer was complete: it is retried',
   ],
 ];
 
-const BASE_URL = 'PARTNER_BASE_URL';
-
-/** The same as one text; undefined for other codes. */
+/** Returns the hint for an error's code; undefined for other codes. `named` is where the address came from. */
 export const hintOfCode = (code: string, named = BASE_URL): string | undefined =>
-  WAYS.find(([codes]) => codes.test(code))?.[1](named);
+  WAYS.find(([codes]) => codes.test(code))?.[1].replace(BASE_URL, named);
 
 /**
- * What is said of a failed request beside its kind: the code of the error, what the proxy did, or that it went through
- * one. `proxy` null: it did not. `named`: where the address was taken from.
+ * Returns what to report about a failed request besides its kind: the code of the error, what the proxy did, or
+ * which proxy it went through. `proxy` is null for a direct connection; `named` is where the address came from.
  */
 export function factsOfWay(
   error: unknown,

@@ -16,7 +16,7 @@ import { isLoginRejected, isNotLetIn } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
 import { createPostgresQueues, prepareTables } from './postgres-queues.ts';
 
-/** What is used of a BullMQ queue and worker; their full types differ by backend. */
+/** The used parts of a BullMQ queue and worker, whose full types differ by backend. */
 export interface JobQueue {
   add(name: string, data: object, options: JobsOptions): Promise<unknown>;
   upsertJobScheduler(
@@ -24,71 +24,71 @@ export interface JobQueue {
     repeat: { every: number },
     template: { name: string; data: object },
   ): Promise<unknown>;
-  /** `next`: when its next job comes, or should have come, by the clock of the host that made that (epoch ms). */
+  /** `next`: when its next job is or was due, by the clock of the host that created the job (epoch ms). */
   getJobScheduler(id: string): Promise<{ every?: number | undefined; next?: number | undefined } | undefined>;
   removeJobScheduler(id: string): Promise<unknown>;
   close(): Promise<void>;
 }
 export interface JobWorker {
-  /** Starts to take jobs; resolves when the worker is closed. */
+  /** Begins to take jobs; resolves when the worker is closed. */
   run(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where BullMQ keeps its jobs. Both backends are used in the same way by everything above. */
+/** Where BullMQ stores its jobs. The code above uses both backends in the same way. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
-  /** Creates the backend's own tables, where it has any. Call this before creating a queue. */
+  /** Creates the backend's own tables, if it has any. Must be called before a queue is created. */
   prepare(): Promise<void>;
-  /** With Redis away it waits for nothing, and what is asked of it later does; Postgres has to answer. */
+  /** Opens a queue. Without Redis this waits for nothing, but later calls of the queue do; Postgres must answer. */
   openQueue(name: QueueName): Promise<JobQueue>;
-  /** A worker that takes no jobs before `run` is called. */
+  /** Opens a worker that takes no jobs before `run` is called. */
   openWorker(name: QueueName, process: Processor, concurrency: number): Promise<JobWorker>;
-  /** Called when a lost connection is back: whatever lived in the store may be gone. */
+  /** Calls `listener` when a lost connection is back: whatever lived in the store may be gone. */
   onReconnect(listener: () => void): void;
-  /** Rejects when the store does not answer within `timeoutMs`. */
+  /** Rejects if the store does not answer within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   describe(error: unknown): string;
   close(): Promise<void>;
 }
 
 export interface QueueBackendOptions {
-  /** For every connection anew, as the next. */
+  /** Called for every new connection, like `databaseUrl`. */
   readonly redisUrl: (() => string) | null;
   readonly databaseUrl: DatabaseUrl;
-  /** Most connections of queues in Postgres. */
+  /** Maximum of connections for queues in Postgres. */
   readonly connections: number;
-  /** How long a store may say nothing until its connection counts as dead. */
+  /** How long a store may leave an answer due until its connection counts as dead. */
   readonly answerWithinMs: number;
   readonly prefix: string;
-  /** Errors of connections; they come by the dozen while a store is down, and each is retried. */
+  /** Called with errors of connections, which come by the dozen while a store is down; each connection is retried. */
   readonly onError: (error: Error) => void;
-  /** What queues and workers are traced with; absent or null: nothing. */
+  /** Traces queues and workers; no traces if absent or null. */
   readonly telemetry?: Telemetry | null;
 }
 
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
 /**
- * Milliseconds after which a job is taken up again if its worker could not end it, for example while the store took no
- * writes; a few wake jobs are lost with it.
+ * Milliseconds after which a job is taken again if its worker could not finish it, for example while the store took
+ * no writes. A few wake jobs are lost with it.
  */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
-/** Milliseconds until a worker repeats what it could not tell the store while that was away. */
+/** Milliseconds until a worker repeats what it could not report while the store was away. */
 const SAY_AGAIN = { runRetryDelay: 1000 };
 const REFUSED_AGAIN_MS = 1000;
 /**
- * A worker's own command waits for a job for ten seconds at most. If nothing comes for longer than that and the time
- * for an answer, the connection is dead.
+ * A worker's command waits ten seconds for a job at most. After that and the time for an answer, the connection is
+ * dead.
  */
 const REDIS_BLOCKS_MS = 10_000;
 
-/** BullMQ in Redis where `redisUrl` is set, else in Postgres. */
+/** Creates the queues in Redis if `redisUrl` is set, else in Postgres. */
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
 }
 
 const PING_KEPT_MS = 10_000;
-/** First words of Redis's error replies, which are their codes. */
+/** Redis's error replies by their first word, which is their code. */
 const REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'out of memory (OOM)',
   READONLY: 'it is a read-only replica (READONLY)',
@@ -100,15 +100,16 @@ const REFUSALS: Readonly<Record<string, string>> = {
   ERR: 'it refuses a command (ERR); the log says which',
 };
 
-/** The code of an error that Redis replied with; null for any other. */
+/** Returns the code of an error reply of Redis; null for any other error. */
 export function redisCode(error: unknown): string | null {
   if (!(error instanceof ReplyError) || !(error instanceof Error)) return null;
   return /^[A-Z]+/.exec(error.message)?.[0] ?? null;
 }
 
 /**
- * A client of the Redis at this URL, which also says whether and how TLS is used. While Redis refuses the URL's
- * database there is no connection, because the driver would go on in the first database, which may be somebody else's.
+ * Opens a client of the Redis at this URL, which also determines whether and how TLS is used. While Redis refuses
+ * the URL's database there is no connection, because the driver would continue in the first database, which may be
+ * somebody else's.
  */
 export function openRedis(url: string, options: RedisOptions): Redis {
   const { url: bare, tls } = rereadingConnection(url);
@@ -125,10 +126,10 @@ export function openRedis(url: string, options: RedisOptions): Redis {
   return redis;
 }
 
-/** What BullMQ reads of INFO where an ACL denies that (`-@dangerous` does): a version whose commands it may use. */
+/** What BullMQ gets for INFO if an ACL denies it (as `-@dangerous` does): a version whose commands it may use. */
 const INFO_DENIED = 'redis_version:6.2.0';
 
-/** BullMQ asks each of its clients for INFO once, and remembers for ever that this was refused. */
+/** BullMQ asks each of its clients for INFO once, and remembers a refusal for ever. */
 function answerInfo(redis: Redis): void {
   const info = redis.info.bind(redis) as (...words: unknown[]) => Promise<string>;
   redis.info = async (...words: unknown[]) => {
@@ -142,14 +143,14 @@ function answerInfo(redis: Redis): void {
 }
 
 /**
- * Returns a function that says for each error reply of one connection whether to connect anew. A primary that was made
- * a replica keeps its connections, while what leads to it (a name, an address, a proxy) may lead to the new one by now.
- * True once a second at most, for as long as replies come from a replica.
+ * Returns a function that decides for each error reply of one connection whether to reconnect. A primary that was
+ * made a replica keeps its connections, while its name, address or proxy may lead to the new primary by now.
+ * Returns true at most once a second, for as long as replies come from a replica.
  */
 function leavesReplicas(): (error: Error) => boolean {
   let leftAt = -Infinity;
   return (error) => {
-    // Before Redis 7, an error within a script is wrapped in words of its own.
+    // Before Redis 7, an error within a script is wrapped in other words.
     const isReplica = redisCode(error) === 'READONLY' || /-READONLY /.test(error.message);
     if (!isReplica || performance.now() - leftAt < REFUSED_AGAIN_MS) return false;
     leftAt = performance.now();
@@ -157,13 +158,13 @@ function leavesReplicas(): (error: Error) => boolean {
   };
 }
 
-/** A client, and all that BullMQ makes like it, that logs in as the URL says at that moment. */
+/** Opens a client that logs in, like every client that BullMQ duplicates from it, as the URL says at that moment. */
 function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
   const redis = openRedis(url(), { ...options, lazyConnect: true, reconnectOnError: leavesReplicas() });
   answerInfo(redis);
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
-    // Nobody hears an error from here where the driver connects again: no file is read.
+    // When the driver reconnects, nobody catches an error from here, so no file is read.
     const { username, password } = new Redis(withoutTls(url()), { lazyConnect: true }).options;
     Object.assign(redis.options, { username, password });
     return connect(callback);
@@ -182,14 +183,15 @@ function redisBackend(
   url: () => string,
 ): QueueBackend {
   const connection = openRereadingRedis(url, {
-    // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
+    // BullMQ wants a worker's commands to wait for the connection rather than fail; the caller limits `add`.
     maxRetriesPerRequest: null,
     retryStrategy: (n) => Math.min(5000, 200 * n),
     keepAlive: KEEP_ALIVE_MS,
-    // After a command: what is not answered is sent again on a new connection.
+    // After a command: an unanswered one is sent again on a new connection.
     socketTimeout: REDIS_BLOCKS_MS + answerWithinMs,
   });
-  // What a connection was refused with; asked in vain, Redis says nothing until the next one is tried.
+  // The error reply with which the connection was refused. A ping in vain gets no reply of its own until the next
+  // connection is tried.
   let refused: string | null = null;
   connection.on('error', (error) => {
     refused = redisCode(error);
@@ -218,8 +220,8 @@ function redisBackend(
       connection.on('ready', listener);
     },
     ping: async (timeoutMs) => {
-      // A write, because a Redis without memory still answers PING but takes no job. One at a time, because the driver
-      // keeps what is asked of an absent Redis for as long as that is away.
+      // A write, because a Redis without memory still answers PING but takes no job. One at a time, because the
+      // driver keeps commands for an absent Redis until it is back.
       pinging ??= connection.set(`${prefix}:ping`, '1', 'PX', PING_KEPT_MS).finally(() => {
         pinging = null;
       });
@@ -241,7 +243,7 @@ function redisBackend(
 function postgresBackend(options: QueueBackendOptions): QueueBackend {
   const { onError } = options;
   const { pool, backendOf, wake, close } = createPostgresQueues(options);
-  // What BullMQ would make a connection of; it is given one.
+  // BullMQ would open a connection from this; the backend gives it one instead.
   const connection = {};
   const traced = tracedBy(options);
   return {
@@ -267,7 +269,7 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
         { connection, concurrency, autorun: false, ...KEEP, ...STALLED, ...SAY_AGAIN, ...traced },
         backendOf,
       ).on('error', onError),
-    // Postgres keeps what was committed: nothing to put back after an outage.
+    // Postgres keeps what was committed, so an outage leaves nothing to restore.
     onReconnect: () => {},
     describe: (error) => {
       const refused = isNotLetIn(error)
@@ -285,8 +287,8 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
 }
 
 /**
- * A worker that its store refuses asks for the next job again after a second. BullMQ's own asks at once, hundreds of
- * times a second where the store takes no writes.
+ * A worker that asks for the next job only a second after its store has refused. BullMQ's own asks again at once,
+ * hundreds of times a second while the store takes no writes.
  */
 class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
   unknown,

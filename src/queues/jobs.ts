@@ -1,7 +1,7 @@
 import { TASK_ENDS, type TaskEnd, type TaskName } from '../store/ledger/tasks.ts';
 import { SLICE_ENDS, type SliceEnd } from '../sync/reprice/slice.ts';
 
-/** BullMQ's queues, by name. */
+/** Names of BullMQ's queues. */
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
@@ -15,8 +15,8 @@ const WAKE_MS = 5000;
 const REPRICE_WAKE_MS = 1000;
 
 /**
- * The schedules of all queues. A wake job costs one statement when it is not time yet, so they come often enough to
- * follow short intervals (`shortestMs`, the shortest configured one) and what was asked for from outside.
+ * Returns the schedules of all queues. An early wake job costs one statement, so they come often enough to follow
+ * short intervals (`shortestMs`, the shortest configured one) and external requests.
  */
 export function schedules(shortestMs: number): Schedule[] {
   const everyMs = Math.max(250, Math.min(WAKE_MS, Math.floor(shortestMs / 2)));
@@ -32,8 +32,8 @@ export function schedules(shortestMs: number): Schedule[] {
 }
 
 /**
- * Concurrent jobs of a queue in one process. Of re-pricing one plans and one stands ready; the others await the calls
- * that they have sent, for as long as PARTNER_TIMEOUT.
+ * Concurrent jobs of a queue in one process. Of the re-pricing jobs one plans and one is ready; the others await
+ * calls that they have sent, for up to PARTNER_TIMEOUT.
  */
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   manifest: 2,
@@ -43,19 +43,19 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   maintenance: 1,
 };
 
-/** How the work of a job ends, where it does not throw: a run of a task, or a slice, or not run at all. */
+/** How the work of a job ends if it does not throw: as a run of a task, as a slice, or without running. */
 export type JobEnd = TaskEnd | SliceEnd | 'not-due' | 'paused';
-/** How a job ends: with a fault, too, or as one that this version does not know. */
+/** How a job ends, including a fault and a job that this version does not know. */
 export type JobOutcome = JobEnd | 'fault' | 'unknown-job';
 
-/** How the jobs of a queue end: as their work does, or not run at all (not due, paused), or with a fault. */
+/** Returns how the jobs of a queue can end: as their work does, without running (not due, paused), or with a fault. */
 export function jobOutcomes(queue: QueueName): JobOutcome[] {
   return queue === 'reprice'
     ? [...SLICE_ENDS, 'paused', 'fault']
     : [...TASK_ENDS, 'not-due', 'paused', 'fault'];
 }
 
-/** The queue that has the jobs of a task. */
+/** The queue of each task's jobs. */
 export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {
   manifest: 'manifest',
   'catalog-check': 'manifest',

@@ -19,12 +19,12 @@ import {
 import { applicationName, loneUrl, sessionConnection } from '../store/connection/session.ts';
 import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 
-/** The means of all queues and workers of a process whose queues are in Postgres. */
+/** Shared resources of all queues and workers of a process whose queues are in Postgres. */
 export interface PostgresQueues {
   readonly pool: pg.Pool;
-  /** What BullMQ makes a queue's or a worker's access to the store with. */
+  /** Creates the access to the store for a queue or a worker of BullMQ. */
   readonly backendOf: BackendFactory<PostgresQueueBackend, object>;
-  /** Lets a worker of this process that waits for a job of this queue look for it. */
+  /** Makes a worker of this process that waits for a job of this queue check for one. */
   readonly wake: (queue: string) => void;
   readonly close: () => Promise<void>;
 }
@@ -37,9 +37,9 @@ interface Options {
 }
 
 /**
- * All queues and workers of a process share one small pool. BullMQ by itself opens a pool for each of them, and for
- * each one more connection that listens for jobs: 30 and more in all. Here no connection listens. A worker asks when
- * its next scheduled job is due, or after five seconds, and this process tells it of jobs that it adds.
+ * Creates one small pool for all queues and workers of a process. BullMQ itself opens a pool for each of them, and
+ * for each one more connection that listens for jobs: 30 and more in all. Here no connection listens. A worker asks
+ * when its next scheduled job is due, or after five seconds, and is told of jobs that this process adds.
  */
 export function createPostgresQueues({
   databaseUrl,
@@ -57,17 +57,17 @@ export function createPostgresQueues({
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: applicationName('catalog-mirror queues', present()),
-    // Where a pooler drops what a session starts with, this arrives all the same. The pool waits for it, which its
-    // types do not say.
+    // A pooler may drop the options with which a session starts, but not this. The pool waits for it, although its
+    // types do not say so.
     onConnect: (client) => client.query(`set search_path = ${QUEUE_SCHEMA}`) as unknown as void,
     Client: class extends pg.Client {
       constructor(config?: pg.ClientConfig) {
         super({
           ...config,
-          // The pool calls this where nobody hears an error: no file is read.
+          // When the pool calls this, nobody catches an error, so no file is read.
           connectionString: loneUrl(present()),
           ssl,
-          // BullMQ's statements name no schema. Of what is set twice, the last counts.
+          // BullMQ's statements name no schema. The last of two settings counts.
           options: `${options} -c search_path=${QUEUE_SCHEMA}`,
         });
       }
@@ -84,10 +84,10 @@ export function createPostgresQueues({
   };
 }
 
-/** Where BullMQ notes the version of its tables, and which one it wants. */
+/** Where BullMQ records the version of its tables, and which version it needs. */
 export const QUEUE_TABLES = { ledger: `${QUEUE_SCHEMA}.migration`, version: LATEST_SCHEMA_VERSION };
 
-/** Creates or updates BullMQ's tables; where they are up to date it needs no right to create anything. */
+/** Creates or updates BullMQ's tables. If they are up to date, this needs no right to create anything. */
 export async function prepareTables(databaseUrl: DatabaseUrl): Promise<void> {
   const client = await connectAlone(databaseUrl, { application_name: 'catalog-mirror queues' });
   client.answers.withinMs = SCAN_WITHIN_MS;
@@ -98,7 +98,7 @@ export async function prepareTables(databaseUrl: DatabaseUrl): Promise<void> {
   }
 }
 
-/** Whether BullMQ's tables are there, and as this version of it wants them. */
+/** Returns whether BullMQ's tables exist, in the version that it needs. */
 async function tablesAreCurrent(client: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
   try {
     return (await assertSchemaCompatibility(client, QUEUE_SCHEMA)) >= QUEUE_TABLES.version;
@@ -108,12 +108,12 @@ async function tablesAreCurrent(client: Pick<pg.ClientBase, 'query'>): Promise<b
   }
 }
 
-/** BullMQ's channel for what is added to any queue. */
+/** BullMQ's channel for jobs added to any queue. */
 const JOBS = 'bullmq_jobs';
 
 /**
- * What BullMQ takes for its connection: a pool that is not its own, and, in place of a session that listens, an emitter
- * that tells what this process adds. BullMQ's own connection remembers for ever that its first statement failed; this
+ * Serves BullMQ as its connection, with a pool that is not its own, and with an emitter of what this process adds
+ * instead of a listening session. BullMQ's own connection remembers for ever that its first statement failed; this
  * one is always ready, and each statement finds out for itself.
  */
 class SharedConnection extends PostgresConnection {
@@ -132,7 +132,7 @@ class SharedConnection extends PostgresConnection {
     return Promise.resolve(this.#teller);
   }
 
-  /** Then BullMQ lets no worker wait for an hour. */
+  /** False, so that BullMQ lets no worker wait for an hour. */
   override get hasListenClientKeepAlive(): boolean {
     return false;
   }

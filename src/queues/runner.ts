@@ -14,7 +14,7 @@ import {
   type Schedule,
 } from './jobs.ts';
 
-/** What a job does. Returns how it ended, for metrics; throws only what is a defect. */
+/** What a job does. Returns how it ended, for metrics; throws only because of a defect or while Postgres is away. */
 export type Handler = () => Promise<JobEnd>;
 
 export interface RunnerOptions {
@@ -25,44 +25,44 @@ export interface RunnerOptions {
   readonly handlers: Readonly<Record<TaskName, Handler>>;
   readonly onTaken: () => void;
   readonly onJob: (job: { queue: QueueName; job: string; outcome: JobOutcome; ms: number }) => void;
-  /** Errors of the queues and of the connections to their store. */
+  /** Called with errors of the queues and of the connections to their store. */
   readonly onError: (error: Error) => void;
   /** A handler threw: Postgres is away, or there is a defect. */
   readonly onFault: (job: string, error: unknown) => void;
 }
 
 export interface Runner {
-  /** Opens queues and workers and puts the schedules in place. */
+  /** Opens queues and workers, and creates the schedules. */
   start(): Promise<void>;
-  /** Lets a job run soon, without waiting for its schedule; gives up, with a report, when the store is down. */
+  /** Runs a job soon, without waiting for its schedule; gives up, with a report, if the store is down. */
   wake(job: TaskName): Promise<void>;
-  /** When the last job of any queue ended (monotonic ms), or null: the sign that workers live. */
+  /** When the last job of any queue ended (monotonic ms), or null: the sign that workers are alive. */
   lastJobAt(): number | null;
-  /** For how long the queues have brought this process no job at all, in milliseconds. */
+  /** For how many milliseconds the queues have brought this process no job at all. */
   silentMs(): number;
-  /** Puts the schedules back where the store has lost them, or they come at no time. */
+  /** Restores schedules that the store has lost, or whose time never comes. */
   restoreSchedules(): Promise<void>;
   /**
-   * Runs tasks that are due and that the queues do not bring, by the clock of Postgres, because the queues go by that
-   * of whichever host made the last job. Does not wait for the runs.
+   * Runs tasks that are due by the clock of Postgres but that the queues do not bring, because the queues go by the
+   * clock of whichever host made the last job. Does not wait for the runs.
    */
   runOverdue(): Promise<void>;
-  /** Takes no more jobs and waits for those under way, some seconds at most. */
+  /** Takes no more jobs and waits a few seconds at most for those under way. */
   stop(): Promise<void>;
 }
 
 const STORE_PATIENCE_MS = 5000;
 const PING_PATIENCE_MS = 500;
-/** Somewhat longer than requests under way are given at a stop. */
+/** Somewhat longer than a stop gives to requests under way. */
 const STOP_PATIENCE_MS = 6000;
-/** A task is due for this long before its process runs it without a job: jobs come each second, or each five. */
+/** How long a task is due before its process runs it without a job; jobs come every second, or every five. */
 const LEFT_TO_QUEUES_MS = 10_000;
-/** A schedule's next job is lost once it is later than this, and than three of its intervals. */
+/** A schedule's next job counts as lost if it is later than this and than three of its intervals. */
 const LOST_AFTER_MS = 15_000;
 
 type Runs = ReturnType<typeof createRuns>;
 
-/** The jobs of one process, whoever brings them. */
+/** Tracks the jobs of one process, whoever brings them. */
 function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions) {
   const takenAt = new Map<string, number>();
   const beganAt = clock.monotonic();
@@ -78,8 +78,7 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
     try {
       if (handler !== undefined) outcome = await handler();
     } catch (error) {
-      // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and
-      // cleaner.
+      // The store would keep a job that throws as failed and retry it. The next wake job does the same more cleanly.
       outcome = 'fault';
       onFault(name, error);
     }
@@ -91,14 +90,14 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
 
   return {
     run,
-    /** A job that a queue has brought. */
+    /** Runs a job that a queue has brought. */
     async taken(queue: QueueName, name: string): Promise<JobOutcome> {
       onTaken();
       anyTakenAt = clock.monotonic();
       takenAt.set(name, anyTakenAt);
       return await run(queue, name);
     },
-    /** The queues have not brought this job for so long. */
+    /** Returns whether the queues have not brought this job for `ms`. */
     isQuiet: (job: TaskName, ms: number) => clock.monotonic() - (takenAt.get(job) ?? beganAt) > ms,
     silentMs: () => clock.monotonic() - anyTakenAt,
     lastJobAt: () => lastJobAt,
@@ -106,12 +105,12 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
   };
 }
 
-/** The queues and workers of one process: schedules wake, handlers do, and pending work is stored in Postgres. */
+/** Creates the queues and workers of one process: schedules wake, handlers work, and Postgres stores pending work. */
 export function createRunner(options: RunnerOptions): Runner {
   const { backend, onError } = options;
   const queues = new Map<QueueName, JobQueue>();
   const restoreSchedules = async () => {
-    // Of a store that is away nothing more is asked: its driver would keep each question until it is back.
+    // A store that is away is asked nothing more, because its driver would keep each command until it is back.
     await backend.ping(STORE_PATIENCE_MS);
     await restore(options, queues);
   };
@@ -133,11 +132,11 @@ export function createRunner(options: RunnerOptions): Runner {
           workers.push(await backend.openWorker(name, processorOf(name), CONCURRENCY[name]));
         }),
       );
-      // With the store down they are put when it is back, and by the periodic check.
+      // If the store is down, they are created when it is back, and by the periodic check.
       await putSchedules(options, queues).catch(onError);
       for (const worker of workers) void worker.run().catch(onError);
       backend.onReconnect(() => void restoreSchedules().catch(onError));
-      // A schedule that was kept comes in its own time, up to some seconds later: what is due now does not wait for it.
+      // An existing schedule may come seconds later; what is due now does not wait for it.
       for (const { job } of options.schedules) void wake(job);
     },
     wake,
@@ -150,7 +149,7 @@ export function createRunner(options: RunnerOptions): Runner {
       const closed = Promise.allSettled(workers.map((worker) => worker.close())).then(() =>
         Promise.allSettled([...queues.values()].map((queue) => queue.close())),
       );
-      // With the store away bullmq's `close` never ends: then only jobs under way are worth waiting for.
+      // While the store is away, bullmq's `close` never ends: then only jobs under way are worth waiting for.
       const answers = await backend.ping(PING_PATIENCE_MS).then(
         () => true,
         () => false,
@@ -161,7 +160,7 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-/** What this process runs by itself, because the queues do not bring it: of each task one run at a time. */
+/** What this process runs itself because the queues do not bring it, one run of each task at a time. */
 class OwnRuns {
   readonly #options: RunnerOptions;
   readonly #runs: Runs;
@@ -193,7 +192,7 @@ class OwnRuns {
     return this.#runs.isQuiet(job, Math.max(LEFT_TO_QUEUES_MS, 3 * everyMs));
   }
 
-  /** Runs a job, and again where only its time was over: the queues would bring the next one within a second. */
+  /** Runs a job, and again if only its time was over: the queues would bring the next one within a second. */
   async #untilEnded(job: TaskName): Promise<JobOutcome> {
     for (;;) {
       const outcome = await this.#runs.run(QUEUE_OF[job], job);
@@ -212,12 +211,12 @@ class OwnRuns {
 
 type Queues = ReadonlyMap<QueueName, JobQueue>;
 
-/** Puts all schedules; one that is there keeps its next job. */
+/** Creates all schedules; an existing one keeps its next job. */
 async function putSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
   await eachSchedule(options, queues, putSchedule);
 }
 
-/** Puts all schedules in the place of those that are there, whose next jobs are not waited for. */
+/** Replaces all schedules, including their next jobs. */
 async function replaceSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
   await eachSchedule(options, queues, async (queue, schedule) => {
     await within(queue.removeJobScheduler(schedule.job), STORE_PATIENCE_MS);
@@ -230,13 +229,14 @@ async function putSchedule(queue: JobQueue, { job, everyMs }: Schedule): Promise
   await within(upsert, STORE_PATIENCE_MS);
 }
 
-/** One schedule after the other, in one process at a time. */
+/** Calls `put` for one schedule after the other, in one process at a time. */
 async function eachSchedule(
   { sql, schedules }: RunnerOptions,
   queues: Queues,
   put: (queue: JobQueue, schedule: Schedule) => Promise<void>,
 ): Promise<void> {
-  // It idles while the queues' store works, which may take its patience for a removal and an upsert of each.
+  // The transaction idles while the queues' store works, which may take the full time for a removal and an upsert of
+  // each schedule.
   const idleMs = (2 * schedules.length + 1) * STORE_PATIENCE_MS;
   await transaction(sql, async (tx) => {
     await tx`select set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true)`;
@@ -250,10 +250,10 @@ async function eachSchedule(
 }
 
 /**
- * Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade.
- * Replaces them if one is there but its next job is not (half of the store was emptied), or comes at a time that no
- * schedule has (the clock of the host that made it was ahead), because an upsert of the same interval would leave both
- * as they are.
+ * Restores the schedules if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade.
+ * Replaces them if one exists but its next job does not (half of the store was emptied), or is due at an impossible
+ * time (the clock of the host that made it was ahead), because an upsert with the same interval would change
+ * neither.
  */
 async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
   for (const { job, everyMs } of options.schedules) {
@@ -261,14 +261,14 @@ async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
       queues.get(QUEUE_OF[job])?.getJobScheduler(job) ?? Promise.resolve(undefined),
       STORE_PATIENCE_MS,
     );
-    // A store without the schedule answers null, whatever the types say.
+    // A store without the schedule returns null, whatever the types say.
     if (Number(found?.every) !== everyMs) return await putSchedules(options, queues);
     if (!isInTime(Number(found?.next) - options.clock.now(), everyMs))
       return await replaceSchedules(options, queues);
   }
 }
 
-/** Whether a schedule's next job comes when it should: in `inMs`, which is negative where it has not come yet. */
+/** Returns whether a schedule's next job comes when it should: in `inMs`, which is negative if it is late. */
 export function isInTime(inMs: number, everyMs: number): boolean {
   return inMs <= 2 * everyMs && inMs >= -Math.max(LOST_AFTER_MS, 3 * everyMs);
 }

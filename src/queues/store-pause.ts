@@ -10,26 +10,23 @@ export type StoreEvent =
 /** Pauses jobs while Postgres takes no writes: each is retried separately, after growing waits. */
 export interface StorePause {
   /**
-   * Runs a job's work unless the job is paused. Returns its answer, or 'paused', also if Postgres took no writes. Other
-   * errors pass through. `untried`: an answer that tells nothing of Postgres.
+   * Runs a job's work unless the job is paused. Returns its result, or 'paused', also if Postgres took no writes.
+   * Other errors pass through. `untried` is a result that says nothing about Postgres.
    */
   guard(job: string, work: () => Promise<JobEnd>, untried?: JobEnd): Promise<JobEnd>;
-  /** A job was taken from the queues: they take writes. */
+  /** Records that a job was taken from the queues: they take writes. */
   queuesWork(): void;
-  /**
-   * The queues could not do something. If they are in a Postgres that takes no writes, no job comes that could be
-   * paused.
-   */
+  /** Records a failure of the queues. If their Postgres takes no writes, no job comes that could be paused. */
   queuesFail(error: unknown): void;
-  /** Why jobs are paused or do not come now, or null. */
+  /** Why jobs are paused or do not come now; null if neither. */
   readonly failure: () => StoreFailure | null;
 }
 
 const FIRST_MS = 1000;
 const MAX_MS = 60_000;
-/** Schedules wake every second: this long without a job is no coincidence. */
+/** Schedules wake every second, so this long without a job is no coincidence. */
 const NO_JOB_MS = 5000;
-/** To make all connections anew costs the server something, and may change nothing. */
+/** Reconnecting everything costs the server something and may change nothing. */
 const LEAVE_EVERY_MS = 1000;
 /** Name of the queues in events that name a job. */
 const QUEUES = 'queues';
@@ -42,8 +39,8 @@ interface PausedJob {
 }
 
 /**
- * The pause of one process. It lives in memory, because Postgres is what cannot be written to. `leaveReadOnly` is
- * called before a job tries again that met read-only sessions, once a second at most.
+ * Creates the pause of one process. It lives in memory, because Postgres is what cannot be written to.
+ * `leaveReadOnly` is called before the retry of a job that met read-only sessions, at most once a second.
  */
 export function createStorePause(
   clock: Pick<Clock, 'monotonic'>,
@@ -65,7 +62,7 @@ export function createStorePause(
   function failed(job: string, kind: StoreFailure, before: PausedJob | undefined): void {
     const now = clock.monotonic();
     const present = jobs.get(job);
-    // Others that were under way fail with the first: that is one failure.
+    // Jobs that were under way fail with the first; together they are one failure.
     if (present !== undefined && present !== before) return;
     const times = (before?.times ?? 0) + 1;
     const ms = doubling(FIRST_MS, times, MAX_MS);

@@ -13,7 +13,7 @@ export interface TaskReport {
   readonly task: RunTask;
   readonly outcome: TaskOutcome;
   readonly ms: number;
-  /** What was thrown, where the work did not end in an outcome of its own. */
+  /** What was thrown, if the work did not end in an outcome of its own. */
   readonly error?: unknown;
 }
 
@@ -25,8 +25,8 @@ export interface TaskRunner {
 }
 
 /**
- * Runs a task if it is due and no other process has it, keeps its lease while it runs, and stores how it ended. Null
- * when it was not run. What `work` throws is a failed outcome; what the store throws is thrown.
+ * Runs a task if it is due and no other process runs it, renews its lease meanwhile, and stores how it ended.
+ * Returns null if it was not run. An error of `work` becomes a failed outcome; an error of the store is thrown.
  */
 export async function runTask(
   runner: TaskRunner,
@@ -58,7 +58,7 @@ export async function runTask(
     finished.abort();
     await renewing;
   }
-  // Stopped by our own shutdown: this is no failure, and the next process continues at once.
+  // Our own shutdown stopped it: that is not a failure, and the next process continues at once.
   if (outcome.kind === 'failed' && signal.aborted)
     outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
   failpoint('task.worked');
@@ -86,7 +86,7 @@ async function renew(
   for (;;) {
     await clock.sleep(RENEW_EVERY_MS, finished);
     if (finished.aborted) return;
-    // A renewal that fails is no reason to stop: the lease may run out, and the work guards its own commits.
+    // A failed renewal is no reason to stop: the lease may run out, but the work guards its own commits.
     await renewTask(sql, task, run.run, LEASE_MS).catch(() => {});
   }
 }

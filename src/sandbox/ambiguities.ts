@@ -2,7 +2,7 @@ import type { Rng } from './rng.ts';
 import { type Json, SERVICE_ERROR } from './wire.ts';
 import type { ManifestLine } from './world.ts';
 
-/** What an ambiguous sandbox does, now and then, within the partner's rules. */
+/** What an ambiguous sandbox does now and then, within the partner's rules. */
 export const AMBIGUITIES = {
   'withdrawn-without-size-type': 'an empty size_map of a withdrawn SKU has no size_type',
   'no-size-type': 'a filled size_map has no size_type',
@@ -35,7 +35,7 @@ const PAGE_MARKS: readonly [Json, ...Json[]] = [{ has_more: true }, { nextCursor
 const REFUSALS: readonly [number, ...number[]] = [405, 408, 413, 500];
 const BOM = '\uFEFF';
 const BUILD_MS = 6 * 60_000;
-/** More unreadable lines may make a reader refuse a whole file, and rightly. */
+/** A reader may rightly refuse a whole file with more unreadable lines. */
 const MAX_UNREADABLE = 5;
 const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 
@@ -45,18 +45,18 @@ interface Said {
 }
 
 /**
- * Answers in the ways that were read wrongly, drawn for each answer. They keep the truth: what is left out was said
- * before and has not changed since, and what withholds a change comes once, so a mirror that reads every answer right
- * has the sandbox's catalog.
+ * Answers in ways that were once misread, drawn for each answer. They keep the truth: what is left out was said
+ * before and has not changed since, and what withholds a change comes only once, so a mirror that reads every
+ * answer correctly contains the sandbox's catalog.
  */
 export class Ambiguities {
-  /** While false, answers are plain; tokens that were given out are understood all the same. */
+  /** While false, answers are plain; tokens that were handed out are still understood. */
   enabled = true;
   /** How often each kind was drawn. */
   readonly drawn = new Map<Ambiguity, number>();
   readonly #rng: Rng;
   readonly #said = new Map<string, Said>();
-  /** The cohort of each SKU by the files so far; null where any answer has said something else. */
+  /** The cohort of each SKU by the files so far; null if any answer has said something else. */
   readonly #cohorts = new Map<string, unknown>();
   #tokens = 0;
   #withheld = false;
@@ -65,12 +65,12 @@ export class Ambiguities {
     this.#rng = rng;
   }
 
-  /** Whether a bulk body without the list is one without SKUs (partner rule 4.1.bulk: other keys are ignored). */
+  /** Returns whether a bulk body without the list has no SKUs (partner rule 4.1.bulk: other keys are ignored). */
   ignoresMissingList(): boolean {
     return this.enabled && this.#note('no-list-read');
   }
 
-  /** A SKU's record (partner rules 2.4). */
+  /** Answers a SKU's record (partner rules 2.4). */
   record(sku: string, body: Json): Json {
     const { size_type: sizeType, ...sizes } = body['size_map'] as Json;
     const product = JSON.stringify(body['product']);
@@ -106,21 +106,18 @@ export class Ambiguities {
     return { ...body, product: this.#without(product, this.#rng.pick([first, ...rest])) };
   }
 
-  /** The body without this member, or with null in its place. */
+  /** Returns the body without this member, or with null in its place. */
   #without(body: Json, member: string): Json {
     if (this.#rng.chance(0.5)) return { ...body, [member]: null };
     return Object.fromEntries(Object.entries(body).filter(([name]) => name !== member));
   }
 
-  /** The snapshot that a token stands for. */
+  /** Returns the snapshot that a token stands for. */
   understood(since: string | null): string | null {
     return since?.replace(/~\d+$/, '') ?? null;
   }
 
-  /**
-   * A delta (partner rules 2.8) since the snapshot `since`, or a gateway's refusal. `skus` are those in its lists, as
-   * they are.
-   */
+  /** Answers a delta (partner rules 2.8) since `since`, or a gateway's refusal. `skus` are the delta's true lists. */
   delta(body: Json, since: string | null, skus: { changed: string[]; removed: string[]; nowLive: string[] }) {
     if (this.enabled && this.#withholds('delta-refused')) {
       const status = this.#rng.pick(REFUSALS);
@@ -153,24 +150,24 @@ export class Ambiguities {
     }
     if (empty.length === 0 || !this.#draw('no-empty-list', 0.3)) return spoken;
     for (const name of empty) {
-      // Beside changes, live SKUs could be under another name (partner rule 4.2.7).
+      // Beside changes, live SKUs could be in a list of another name (partner rule 4.2.7).
       const mayGo = name !== 'now_live' || empty.includes('changed');
       spoken = mayGo ? this.#without(spoken, name) : { ...spoken, [name]: null };
     }
     return spoken;
   }
 
-  /** The manifest response (partner rules 2.7). */
+  /** Answers the manifest response (partner rules 2.7). */
   manifest(body: Json): Json {
     if (!this.enabled) return body;
-    // For every snapshot alike: builds do not overtake each other.
+    // The same for every snapshot, so that no build overtakes another.
     this.#note('build-began');
     const began = new Date(Date.parse(String(body['generated_at'])) - BUILD_MS).toISOString();
     const isZoneless = this.#draw('time-without-zone', 0.5);
     return { ...body, generated_at: isZoneless ? began.replace('Z', '') : began };
   }
 
-  /** The lines of a manifest file (partner rules 2.6), as `write` writes them. */
+  /** Yields the lines of a manifest file (partner rules 2.6), as `write` formats them. */
   *file(lines: Iterable<ManifestLine>, write: (line: SpokenLine) => string): Generator<string> {
     const listed = new Set<string>();
     let bom = this.enabled && this.#draw('byte-order-mark', 0.6) ? BOM : '';

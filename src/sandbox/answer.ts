@@ -1,13 +1,13 @@
 import type { Json } from './wire.ts';
 
 export interface Call {
-  /** The path's parameters, percent-encoding undone. */
+  /** The path's parameters, percent-decoded. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly text: string;
 }
 
-/** A handler's answer, with what the request record tells about it. */
+/** A handler's answer, and what the request record reports about it. */
 export interface Answer {
   status: number;
   body: object;
@@ -15,17 +15,17 @@ export interface Answer {
   liveComputed?: number;
 }
 
-/** A validation failure (partner rules 7.2): the body repeats the status. */
+/** Creates a validation failure (partner rules 7.2): the body repeats the status. */
 export function invalid(message: string): Answer {
   return refused(400, message);
 }
 
-/** HTTP 400 whose body names another status: 403 where an order is not the caller's (partner rule 7.4.2). */
+/** Creates an HTTP 400 whose body names another status: 403 if an order is not the caller's (partner rule 7.4.2). */
 export function refused(statusCode: number, message: string): Answer {
   return { status: 400, body: { statusCode, message } };
 }
 
-/** The JSON object of a body, or what is wrong with it. */
+/** Parses the JSON object of a body, or returns what is wrong with it. */
 export function readObject(text: string): Json | string {
   let body: unknown;
   try {
@@ -37,7 +37,7 @@ export function readObject(text: string): Json | string {
   return isObject ? (body as Json) : 'body must be a JSON object';
 }
 
-/** What a member of a request's body may have to be. A question mark: it may be left out. */
+/** Kinds of members in a request's body. A question mark means that the member is optional. */
 const KINDS = {
   text: { fits: isText, must: 'must be a string that is not empty' },
   'text?': { fits: isText, must: 'must be a string that is not empty' },
@@ -57,7 +57,7 @@ interface Values {
 
 type Kind = keyof Values;
 
-/** The asked members of a JSON object, or what is wrong with the first that does not fit. Other members are ignored. */
+/** Reads the asked members of a JSON object, ignoring others, or returns what is wrong with the first bad one. */
 export function readFields<Asked extends Record<string, Kind>>(
   value: unknown,
   asked: Asked,
@@ -77,7 +77,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-/** Position of a row in a list that runs from the newest to the oldest. */
+/** Position of a row in a list that runs from newest to oldest. */
 export interface Keyset {
   /** Epoch milliseconds. */
   readonly createdAt: number;
@@ -85,15 +85,15 @@ export interface Keyset {
   readonly seq: number;
 }
 
-/** One page of a list, and the cursor of the next; null = there is none. */
+/** One page of a list, and the cursor of the next; null if there is none. */
 export interface Page<T> {
   readonly rows: readonly T[];
   readonly nextCursor: string | null;
 }
 
 /**
- * The page of `rows` (in any order) that a cursor stands before; null for a cursor that this endpoint did not give out
- * (partner rules 4.3.1 to 4.3.3). A row that comes while a client pages is on no later page, and shifts none.
+ * Returns the page of `rows` (in any order) after a cursor; null if this endpoint did not issue the cursor (partner
+ * rules 4.3.1 to 4.3.3). A row that is added while a client pages appears on no later page and shifts none.
  */
 export function pageOf<T extends Keyset>(
   rows: readonly T[],
@@ -126,7 +126,7 @@ function decode(endpoint: string, cursor: string): Keyset | null {
   if (!Array.isArray(parts)) return null;
   const [, createdAt, seq] = parts as unknown[];
   const keyset = { createdAt: Number(createdAt), seq: Number(seq) };
-  // Only what `encode` would give out for this endpoint: reading base64 forgives, and a token is whole or it is none.
+  // Only exactly what `encode` issues for this endpoint: base64 decoding is lenient, and a cursor must not be.
   return encode(endpoint, keyset) === cursor ? keyset : null;
 }
 

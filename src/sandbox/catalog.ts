@@ -26,12 +26,12 @@ export interface CatalogContext {
   world: World;
   ceiling: LiveLimiter;
   presigner: Presigner;
-  /** Null where the sandbox says everything plainly. */
+  /** Null if the sandbox answers plainly. */
   ambiguities: Ambiguities | null;
   base: string;
 }
 
-/** GET /partner/catalog/manifest (partner rules 4.2, 2.7). */
+/** Answers GET /partner/catalog/manifest (partner rules 4.2, 2.7). */
 export function answerManifest(context: CatalogContext): Answer {
   const { settings, world, presigner, ambiguities, base } = context;
   const snapshot = world.servable();
@@ -42,7 +42,7 @@ export function answerManifest(context: CatalogContext): Answer {
   return { status: 200, body: ambiguities?.manifest(body) ?? body };
 }
 
-/** GET /partner/catalog/delta (partner rules 4.2, 2.8). */
+/** Answers GET /partner/catalog/delta (partner rules 4.2, 2.8). */
 export function answerDelta(context: CatalogContext, since: string | null): Answer {
   const { settings, world, ambiguities } = context;
   const from = ambiguities?.understood(since) ?? since;
@@ -53,8 +53,8 @@ export function answerDelta(context: CatalogContext, since: string | null): Answ
 }
 
 /**
- * GET /partner/lowest/{sku} (partner rules 4.1). A live-priced SKU takes a live computation; where the ceiling refuses,
- * the answer is the transient 500 (what the partner does then is not documented).
+ * Answers GET /partner/lowest/{sku} (partner rules 4.1). A live-priced SKU takes a live computation. If the ceiling
+ * refuses it, the answer is the transient 500 (what the partner does then is not documented).
  */
 export function answerLowest(context: CatalogContext, sku: string): Answer {
   const { settings, world, ceiling } = context;
@@ -70,7 +70,7 @@ export function answerLowest(context: CatalogContext, sku: string): Answer {
   };
 }
 
-/** POST /partner/lowest/bulk (partner rules 4.1, 2.5). `text` is the request's body. */
+/** Answers POST /partner/lowest/bulk (partner rules 4.1, 2.5). `text` is the request's body. */
 export function answerBulk(context: CatalogContext, text: string): Answer {
   const asked = readSkus(text, context);
   if (typeof asked === 'string') return invalid(asked);
@@ -102,7 +102,7 @@ export function answerBulk(context: CatalogContext, text: string): Answer {
   return { status: 200, body: bulkBody(settings.dialect, outcome), skus: asked, liveComputed };
 }
 
-/** The list of SKUs in a bulk body, or what is wrong with it. Unknown keys are ignored. */
+/** Reads the list of SKUs in a bulk body, or returns what is wrong with it. Ignores unknown keys. */
 function readSkus(text: string, { settings, ambiguities }: CatalogContext): string[] | string {
   const key = settings.dialect.bulkBodyKey;
   const body = readObject(text);
@@ -118,7 +118,7 @@ function spoken({ ambiguities }: CatalogContext, sku: string, body: Json): Json 
   return ambiguities?.record(sku, body) ?? body;
 }
 
-/** GET of a presigned manifest URL (partner rules 2.7, 4.2.9). */
+/** Answers GET of a presigned manifest URL (partner rules 2.7, 4.2.9). */
 export function manifestFile(
   { settings, world, presigner, ambiguities }: CatalogContext,
   { path, query }: PlainCall,

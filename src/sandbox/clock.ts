@@ -1,7 +1,7 @@
-/** More would keep the sandbox from answering for seconds. */
+/** More than this would keep the sandbox from answering for seconds. */
 const MAX_TURNS = 20_000;
 
-/** Something that happens by itself, every so many milliseconds. */
+/** Something that happens on its own at a fixed interval. */
 interface Duty {
   readonly everyMs: number;
   readonly act: () => void;
@@ -9,19 +9,19 @@ interface Duty {
 }
 
 /**
- * The sandbox's clock. One that stands moves only when told, and what happens by itself then happens at its moments;
- * so equal calls give equal bytes. One that runs may be put ahead in the same way.
+ * The sandbox's clock. A stopped clock moves only when told, and whatever is due on the way then happens at its
+ * time; so equal calls give equal bytes. A running clock can be advanced in the same way.
  */
 export class SandboxClock {
   readonly #source: () => number;
   readonly #startAt: number | null;
   readonly #duties: Duty[] = [];
   readonly #timers: NodeJS.Timeout[] = [];
-  /** The moment that is now; null = it runs. */
+  /** The present moment; null if the clock runs. */
   #at: number | null;
   #aheadMs = 0;
 
-  /** `source` is a wall clock (epoch milliseconds); with `startAt` the clock stands there instead. */
+  /** `source` is a wall clock (epoch milliseconds); with `startAt` the clock stands at that time instead. */
   constructor(source: () => number, startAt: number | null) {
     this.#source = source;
     this.#startAt = startAt;
@@ -34,7 +34,7 @@ export class SandboxClock {
 
   readonly now = (): number => this.#at ?? this.#source() + this.#aheadMs;
 
-  /** Has `act` happen every so often; 0 = never. */
+  /** Calls `act` at this interval; 0 means never. */
   every(everyMs: number, act: () => void): void {
     if (everyMs <= 0) return;
     const duty = { everyMs, act, nextAt: this.now() + everyMs };
@@ -47,16 +47,14 @@ export class SandboxClock {
     this.#timers.push(timer.unref());
   }
 
-  /** How many turns of what happens by itself an advance would hold. */
+  /** Returns how many scheduled calls an advance by `ms` would contain. */
   turnsWithin(ms: number): number {
     const until = this.now() + ms;
     const turns = this.#duties.map(({ everyMs, nextAt }) => Math.floor((until - nextAt) / everyMs) + 1);
     return turns.reduce((sum, count) => sum + Math.max(0, count), 0);
   }
 
-  /**
-   * Goes `ms` ahead, through everything that happens by itself on the way. False = too much of it; nothing was done.
-   */
+  /** Advances by `ms`, through everything on the way. Returns false, doing nothing, if that is too much. */
   advance(ms: number): boolean {
     if (this.turnsWithin(ms) > MAX_TURNS) return false;
     const until = this.now() + ms;
@@ -73,7 +71,7 @@ export class SandboxClock {
     return true;
   }
 
-  /** Back to how it began. */
+  /** Returns to the initial state. */
   reset(): void {
     this.#at = this.#startAt;
     this.#aheadMs = 0;
@@ -84,7 +82,7 @@ export class SandboxClock {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  /** The earliest duty that is due until then; of two at one moment the one that was added first. */
+  /** Returns the earliest duty that is due by then; of two at the same time the one that was added first. */
   #nextUntil(until: number): Duty | undefined {
     return this.#duties
       .filter(({ nextAt }) => nextAt <= until)

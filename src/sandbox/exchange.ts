@@ -16,18 +16,18 @@ interface Exchange {
   readonly response: ServerResponse;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Null where there is no such route. */
+  /** Null if there is no such route. */
   readonly match: Match<RouteName> | null;
   readonly record: RequestRecord;
   readonly fault: Fault | undefined;
 }
 
-/** The way of every request: counted, judged, delayed, answered by its route, bent by its fault, sent. */
+/** Handles every request: counts it, checks its credential, delays, answers by its route, applies its fault, sends. */
 export class Exchanges {
   readonly #services: (host: string | undefined) => Services;
   readonly #closing: AbortSignal;
 
-  /** `services` is asked for each request, by its Host header; `closing` ends waits. */
+  /** `services` is called for each request with its Host header; `closing` ends waits. */
   constructor(services: (host: string | undefined) => Services, closing: AbortSignal) {
     this.#services = services;
     this.#closing = closing;
@@ -55,7 +55,7 @@ export class Exchanges {
   async #exchange(services: Services, exchange: Exchange): Promise<void> {
     const { request, response, record, fault, match } = exchange;
     const isApi = match === null || ROUTES[match.name].origin === 'api';
-    // Counted on arrival, before anything is awaited: requests that overlap must see each other.
+    // Counted on arrival, before any await: overlapping requests must see each other.
     const refusal = isApi ? services.gate.admit(record, arriving(request, fault)) : null;
     const text = await readBody(request);
     record.body = bodyShown(match?.name, text);
@@ -67,7 +67,7 @@ export class Exchanges {
     }
     const reply = replyTo(services, exchange, refusal, text);
     record.status = reply.status;
-    // What the request was to do is done by now: the client alone does not learn of it.
+    // By now the request has taken effect; only the client does not learn of it.
     if (fault?.lost === undefined) await send(response, reply, fault);
     else if (fault.lost === 'reset') request.socket.resetAndDestroy();
   }

@@ -1,6 +1,6 @@
 import type { Json } from './wire.ts';
 
-/** The routes that the sandbox answers, as the table in routes.ts has them. */
+/** The routes that the sandbox answers, named as in the table of routes.ts. */
 export const ROUTE_NAMES = [
   'manifest',
   'delta',
@@ -26,42 +26,42 @@ export const ROUTE_NAMES = [
 
 export type RouteName = (typeof ROUTE_NAMES)[number];
 
-/** The routes that the sandbox tells apart; `unknown` = no such route. */
+/** The routes that the sandbox distinguishes; `unknown` means that there is no such route. */
 export type Route = RouteName | 'unknown';
 
 /**
- * One thing that goes wrong, on purpose. A request with a fault still counts against the rate limit. `status`, `body`,
- * `reset` and `hang` happen in place of the handler (and of the authorizer); the others bend the handler's answer.
+ * One thing that goes wrong on purpose. A request with a fault still counts against the rate limit. `status`,
+ * `body`, `reset` and `hang` replace the handler (and the authorizer); the others change the handler's answer.
  */
 export interface Fault {
   route: Route | '*';
-  /** Requests of the route that are let through first. Default 0. */
+  /** Requests of the route that pass first; 0 by default. */
   after?: number;
-  /** Requests that are hit. Default 1; Infinity = until cleared. */
+  /** Requests that are hit; 1 by default, Infinity until cleared. */
   times?: number;
   status?: number;
-  /** An object is sent as JSON, a string as it is. Without `status`, status 200. */
+  /** An object is sent as JSON, a string as it is. Without `status`, the status is 200. */
   body?: object | string;
   headers?: Record<string, string>;
-  /** What arrives in place of the `Authorization` header, as after a proxy that bends it; null = it is stripped. */
+  /** What arrives instead of the `Authorization` header, as after a proxy that changes it; null if it is stripped. */
   authorization?: string | null;
   delayMs?: number;
-  /** Reset the connection instead of an answer. */
+  /** Resets the connection instead of answering. */
   reset?: true;
   hang?: true;
-  /** The request does what it was to do, and its answer is lost: the connection is reset, or nothing ever comes. */
+  /** The request takes effect but its answer is lost: the connection is reset, or nothing ever comes. */
   lost?: 'reset' | 'hang';
-  /** Send only so many bytes of the body as it travels, then destroy the connection. */
+  /** Sends only this many bytes of the body as transmitted, then destroys the connection. */
   truncateAt?: number;
-  /** With `truncateAt`: end the answer as if it were whole. */
+  /** With `truncateAt`: ends the answer as if it were complete. */
   clean?: true;
-  /** Bends the handler's JSON answer, whatever its status. */
+  /** Changes the handler's JSON answer, whatever its status. */
   mutate?(json: Json): object;
-  /** Bends the bytes of the manifest file as they travel. */
+  /** Changes the bytes of the manifest file as transmitted. */
   file?(body: Buffer): Buffer;
 }
 
-/** What a fault does, in a word. */
+/** Names in a word what a fault does. */
 export function nameOf(fault: Fault): string {
   if (fault.lost !== undefined) return 'lost';
   if (fault.reset) return 'reset';
@@ -70,7 +70,7 @@ export function nameOf(fault: Fault): string {
   return fault.truncateAt === undefined ? 'bent' : 'truncated';
 }
 
-/** A fault that was armed, and how far it is. */
+/** An armed fault and its progress. */
 export interface ArmedFault {
   readonly id: number;
   readonly fault: Fault;
@@ -79,7 +79,7 @@ export interface ArmedFault {
   hits: number;
 }
 
-/** The faults a sandbox has been told to show. The first one that fits a request hits it; the others wait. */
+/** The armed faults of a sandbox. The first one that fits a request hits it; the others wait. */
 export class Faults {
   #armed: ArmedFault[] = [];
   #lastId = 0;
@@ -88,7 +88,7 @@ export class Faults {
     return this.#armed.values();
   }
 
-  /** Adds a fault, counting its requests from now on; returns how often it has hit so far, as a function. */
+  /** Adds a fault that counts requests from now on; returns a function that tells how often it has hit. */
   add(fault: Fault): () => number {
     const armed = this.arm(fault);
     return () => armed.hits;
@@ -105,7 +105,7 @@ export class Faults {
     this.#armed = [];
   }
 
-  /** Clears one of them; false where there is none of this id. */
+  /** Clears one of them; returns false if there is none with this id. */
   disarm(id: number): boolean {
     const rest = this.#armed.filter((armed) => armed.id !== id);
     const isKnown = rest.length < this.#armed.length;
@@ -113,7 +113,7 @@ export class Faults {
     return isKnown;
   }
 
-  /** The fault that hits this request, or undefined; counts the request. */
+  /** Counts the request and returns the fault that hits it, or undefined. */
   take(route: Route): Fault | undefined {
     let hit: ArmedFault | undefined;
     for (const armed of this.#armed) {

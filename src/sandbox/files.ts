@@ -8,7 +8,7 @@ const CHUNK_CHARS = 64 * 1024;
 
 export type FileRefusal = 'expired' | 'revoked' | 'bad_signature';
 
-/** Signatures that only who knows the secret can make; the same for the same secret. */
+/** Signatures that only somebody with the secret can make; the same for the same secret. */
 export class Signatures {
   readonly #key: string;
 
@@ -21,9 +21,7 @@ export class Signatures {
   }
 }
 
-/**
- * Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked.
- */
+/** Makes and checks the presigned URLs of manifest files. Any holder may download until it expires or is revoked. */
 export class Presigner {
   readonly #signatures: Signatures;
 
@@ -31,7 +29,7 @@ export class Presigner {
     this.#signatures = signatures;
   }
 
-  /** The path and query that downloads a snapshot's file until `expiresAt` (epoch milliseconds). */
+  /** Returns the path and query that download a snapshot's file until `expiresAt` (epoch milliseconds). */
   sign(snapshotId: string, expiresAt: number, generation: number): string {
     const path = `${FILES_PREFIX}${snapshotId}.ndjson.gz`;
     const query = new URLSearchParams({
@@ -42,7 +40,7 @@ export class Presigner {
     return `${path}?${query.toString()}`;
   }
 
-  /** Checks a request; null = let through. */
+  /** Checks a request; returns null if it is let through. */
   check(path: string, query: URLSearchParams, now: number, generation: number): FileRefusal | null {
     const expires = query.get('X-Expires') ?? '';
     const signed = query.get('X-Generation') ?? '';
@@ -52,7 +50,7 @@ export class Presigner {
   }
 }
 
-/** The error body of the files origin, in the manner of an object store. */
+/** Returns the error body of the files origin, in the style of an object store. */
 export function fileError(refusal: FileRefusal | 'freed'): string {
   const [code, message] = {
     expired: ['AccessDenied', 'Request has expired'],
@@ -67,7 +65,7 @@ export function snapshotOf(path: string): string | null {
   return /^\/files\/([^/]+)\.ndjson\.gz$/.exec(path)?.[1] ?? null;
 }
 
-/** The headers that describe the object, by how it is compressed. */
+/** Returns the headers that describe the object, by how it is compressed. */
 export function fileHeaders(dialect: Dialect): Record<string, string> {
   return {
     'Content-Type': dialect.gzipFile === 'encoding' ? 'application/x-ndjson' : 'application/gzip',
@@ -75,7 +73,7 @@ export function fileHeaders(dialect: Dialect): Record<string, string> {
   };
 }
 
-/** The file's bytes as they travel: NDJSON (partner rules 2.6) in gzip, line by line as they are read. */
+/** Returns the file's bytes as transmitted: gzipped NDJSON (partner rules 2.6), compressed as it is read. */
 export function fileStream(dialect: Dialect, lines: Iterable<string>): Readable {
   const source = Readable.from(chunks(lines), { objectMode: false });
   const layers = dialect.gzipFile === 'both' ? 2 : 1;

@@ -1,7 +1,7 @@
 import type { Settings } from './options.ts';
 import type { RequestRecord } from './requests.ts';
 
-/** What every API request passes first: the count against the account's limit, and the credential. */
+/** What every API request passes first: the count against the account's limit, and the check of the credential. */
 export class Gate {
   readonly authorizer: Authorizer;
   readonly #rateLimit: number;
@@ -16,21 +16,18 @@ export class Gate {
     this.#apiWindow = new RollingWindow(rateWindowMs);
   }
 
-  /** The most API requests that any window held so far, refused ones included. */
+  /** The most API requests in any window so far, refused ones included. */
   get peak(): number {
     return this.#apiWindow.peak;
   }
 
-  /** What the account may still send in the window that ends now. */
+  /** Returns what the account may still send in the window that ends now. */
   budget(now: number): { limit: number; used: number; left: number } {
     const used = this.#keyWindow.held(now);
     return { limit: this.#rateLimit, used, left: Math.max(0, this.#rateLimit - used) };
   }
 
-  /**
-   * Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as
-   * well.
-   */
+  /** Counts a request, even a refused one, and checks its credential (partner rules 5.5, 8.rate, 8.over-rate). */
   admit(record: RequestRecord, authorization: string | undefined): AuthRefusal | null {
     this.#apiWindow.add(record.at);
     const result = this.authorizer.judge(authorization, record.at);
@@ -42,7 +39,7 @@ export class Gate {
   }
 }
 
-/** What an API request's `Authorization` header turns out to be (partner rules 5.5, row by row). */
+/** What an API request's `Authorization` header proves to be (partner rules 5.5, row by row). */
 export type AuthResult = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
 
 export interface AuthRefusal {
@@ -50,7 +47,7 @@ export interface AuthRefusal {
   body: Record<string, unknown>;
 }
 
-/** The answer to each result that is not `ok`. A throttled request answers as `wrong_secret` does, byte for byte. */
+/** The answer to each result but `ok`. A throttled request gets that of `wrong_secret`, byte for byte. */
 export const REFUSALS: Record<Exclude<AuthResult, 'ok'>, AuthRefusal> = {
   absent: { status: 401, body: { message: 'Unauthorized' } },
   malformed: { status: 500, body: { message: 'Internal Server Error' } },
@@ -76,13 +73,13 @@ export class Authorizer {
     this.configured = configured;
   }
 
-  /** Replaces the secret; the old one authenticates for `overlapMs` more. */
+  /** Replaces the secret; the old one stays valid for `overlapMs` more. */
   rotate(next: string, overlapMs: number, now: number): void {
     this.#old.push({ secret: this.secret, until: now + overlapMs });
     this.secret = next;
   }
 
-  /** Judges a header's value; undefined = the header is absent. */
+  /** Checks a header's value; undefined means that the header is absent. */
   judge(header: string | undefined, now: number): AuthResult {
     if (header === undefined) return 'absent';
     const encoded = BASIC.exec(header)?.[1];
@@ -97,9 +94,9 @@ export class Authorizer {
   }
 }
 
-/** Events in a rolling window: an event exactly `windowMs` old no longer counts. */
+/** Events in a rolling window. An event exactly `windowMs` old no longer counts. */
 export class RollingWindow {
-  /** The most events that any window held so far. */
+  /** The most events in any window so far. */
   peak = 0;
   readonly #windowMs: number;
   #times: number[] = [];
@@ -109,7 +106,7 @@ export class RollingWindow {
     this.#windowMs = windowMs;
   }
 
-  /** Counts one event at `now` (epoch milliseconds); returns how many the window holds, this one included. */
+  /** Counts one event at `now` (epoch milliseconds); returns how many the window contains, including this one. */
   add(now: number): number {
     this.#times.push(now);
     const held = this.held(now);
@@ -117,7 +114,7 @@ export class RollingWindow {
     return held;
   }
 
-  /** How many events the window that ends at `now` holds. */
+  /** Returns how many events the window that ends at `now` contains. */
   held(now: number): number {
     for (let oldest = this.#times[this.#first]; oldest !== undefined && oldest <= now - this.#windowMs;) {
       this.#first += 1;
@@ -131,7 +128,7 @@ export class RollingWindow {
   }
 }
 
-/** The server-side ceiling on live computations (partner rule 4.1.3): hidden from clients, over all their calls. */
+/** The server's hidden ceiling on live computations (partner rule 4.1.3), over all calls of all clients. */
 export class LiveLimiter {
   readonly #perMinute: number | null;
   readonly #window = new RollingWindow(60_000);
@@ -140,7 +137,7 @@ export class LiveLimiter {
     this.#perMinute = perMinute;
   }
 
-  /** Takes one computation where the ceiling allows; false = refused, nothing taken. */
+  /** Takes one computation if the ceiling allows it; returns false, and takes nothing, if not. */
   take(now: number): boolean {
     if (this.#perMinute !== null && this.#window.held(now) >= this.#perMinute) return false;
     this.#window.add(now);

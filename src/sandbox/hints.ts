@@ -3,8 +3,8 @@ import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 
 /*
- * Somebody who sees signs of moves, as a seller's other services do: of some moves of live SKUs, and of some that are
- * none.
+ * A source of hints, like a seller's other services: it misses some moves of live SKUs, and reports some false
+ * ones.
  */
 
 /** A SKU that has probably moved. */
@@ -16,25 +16,25 @@ export interface ToldHint {
   readonly at: number;
 }
 
-/** What is told after an id. */
+/** The hints after an id. */
 export interface ToldHints {
   readonly hints: readonly ToldHint[];
-  /** The id to go on after. */
+  /** The id to continue after. */
   readonly next: number;
-  /** Hints after the asked id that are not kept any longer. */
+  /** Hints after the asked id that are no longer stored. */
   readonly missed: number;
 }
 
-/** Most hints that are kept, and that one answer has. */
+/** Maximum of stored hints, and of hints in one answer. */
 const KEPT = 10_000;
 const MAX_TOLD = 1000;
-/** Draws by which a live SKU is looked for; where so few are live that none is drawn, they are listed. */
+/** Random draws in search of a live SKU. If hardly any is live and none is drawn, they are listed instead. */
 const TRIES = 1000;
 
 /**
- * Tells of moves of live SKUs with a probability of `hintRecall`, and beside each of so many SKUs that did not move
- * that `hintPrecision` of all that it tells is true. Moves of one SKU between two tellings are one move. Has a
- * generator of its own: the market is the same without it.
+ * Reports moves of live SKUs with probability `hintRecall`, and enough SKUs that did not move that `hintPrecision`
+ * of all hints is true. Several moves of one SKU between two reports count as one. Uses its own random generator,
+ * so the market is the same without it.
  */
 export class HintTeller {
   readonly #market: Market;
@@ -54,7 +54,7 @@ export class HintTeller {
     this.#rng = createRng(mix(seed, 33));
   }
 
-  /** Tells of what has moved since it told last. */
+  /** Reports what has moved since the last report. */
   tell(): void {
     const { moved } = this.#market;
     for (const item of moved) {
@@ -71,9 +71,7 @@ export class HintTeller {
     if (this.#kept.length > 2 * KEPT) this.#kept = this.#kept.slice(-KEPT);
   }
 
-  /**
-   * What was told after an id, the oldest first. One that is not known yet (of before a reset) is taken for the newest.
-   */
+  /** Returns the hints after an id, oldest first. An unknown id (from before a reset) counts as the newest. */
   after(id: number): ToldHints {
     this.tell();
     const kept = this.#kept.slice(-KEPT);
@@ -87,7 +85,7 @@ export class HintTeller {
     this.#kept.push({ id: this.#last, sku, at });
   }
 
-  /** Whether the mirror of somebody has it, as a live SKU. */
+  /** Returns whether a mirror contains it as a live SKU. */
   #isSeen(item: Item): boolean {
     return item.rows && item.priceable && this.#market.isLive(item);
   }

@@ -1,7 +1,7 @@
 import { type Answer, type Call, invalid, readFields, readObject } from './answer.ts';
 import type { World } from './world.ts';
 
-/** One warehouse intake record: what was sent, whatever it was (partner rules 4.4). Undefined = not sent. */
+/** One warehouse intake record exactly as sent (partner rules 4.4). Undefined if not sent. */
 export interface IntakeRecord {
   readonly sku: string;
   readonly size: unknown;
@@ -21,11 +21,11 @@ export class Intake {
   }
 }
 
-// The partner documents the body of a rejection (partner rule 7.2.r2s). The names of the request and of the success are
-// the sandbox's choice, and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
+// The partner documents the body of a rejection (partner rule 7.2.r2s). The sandbox chose the names in the request
+// and the success, the status 400, and that a call with a rejected SKU stores nothing.
 const ITEMS = 'items';
 
-/** POST /partner/batch/r2s (partner rules 4.4): only the SKU is read. */
+/** Answers POST /partner/batch/r2s (partner rules 4.4): only the SKU is checked. */
 export function answerIntake(
   { world, intake }: { readonly world: World; readonly intake: Intake },
   { text }: Call,

@@ -13,9 +13,7 @@ const FIRST: List = ['Somying', 'Anong', 'Kittipong', 'Malee', 'Prasert', 'Ratan
 const LAST: List = ['Example', 'Sample', 'Placeholder', 'Invented', 'Specimen'];
 const ROADS: List = ['Sandbox Road', 'Test Lane', 'Mock Street', 'Fixture Alley'];
 
-/**
- * Makes and checks the presigned URLs of labels: any holder of one may download until it expires (partner rules 4.3).
- */
+/** Makes and checks the presigned URLs of labels. Any holder may download until it expires (partner rules 4.3). */
 export class Labels {
   readonly #signatures: Signatures;
 
@@ -23,13 +21,13 @@ export class Labels {
     this.#signatures = signatures;
   }
 
-  /** The path and query that downloads an order's label until `expiresAt` (epoch milliseconds). */
+  /** Returns the path and query that download an order's label until `expiresAt` (epoch milliseconds). */
   sign(orderId: string, expiresAt: number): string {
     const path = `${PREFIX}${encodeURIComponent(orderId)}.pdf`;
     return `${path}?expires=${expiresAt}&signature=${this.#signatures.of(path, String(expiresAt))}`;
   }
 
-  /** Checks a request; null = let through. */
+  /** Checks a request; returns null if it is let through. */
   check(path: string, query: URLSearchParams, now: number): FileRefusal | null {
     const expires = query.get('expires') ?? '';
     if (query.get('signature') !== this.#signatures.of(path, expires)) return 'bad_signature';
@@ -41,7 +39,7 @@ function orderOf(path: string): string | null {
   return /^\/files\/labels\/([^/]+)\.pdf$/.exec(path)?.[1] ?? null;
 }
 
-/** The label of an order, addressed to a buyer who does not exist: the same for the same seed and order. */
+/** Creates the label of an order for a fictitious buyer; the same for the same seed and order. */
 function labelPdf(seed: number, order: Order): Buffer {
   const rng = createRng(mix(mix(seed, 31), order.seq));
   return textPdf([
@@ -57,7 +55,7 @@ function labelPdf(seed: number, order: Order): Buffer {
   ]);
 }
 
-/** A one-page PDF (A6) that shows lines of text. What is not ASCII shows as a question mark. */
+/** Creates a one-page PDF (A6) of text lines. Non-ASCII characters become question marks. */
 function textPdf(lines: readonly string[]): Buffer {
   const shown = lines.map((line) => `(${escape(line)}) Tj T*`).join('\n');
   const content = `BT\n/F1 10 Tf\n16 TL\n24 380 Td\n${shown}\nET`;
@@ -84,7 +82,7 @@ function escape(line: string): string {
   return line.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/[\\()]/g, String.raw`\$&`);
 }
 
-/** A label's URL works this long at most (partner rule 8.label-url). */
+/** A label's URL works at most this long (partner rule 8.label-url). */
 const LONGEST_MS = 3_600_000;
 
 interface LabelServices {
@@ -94,7 +92,10 @@ interface LabelServices {
   readonly base: string;
 }
 
-/** GET /partner/label/{orderId} (partner rules 4.3). The name `url` is the sandbox's choice (partner rule 4.3.open). */
+/**
+ * Answers GET /partner/label/{orderId} (partner rules 4.3). The sandbox chose the name `url` (partner rule
+ * 4.3.open).
+ */
 export function answerLabel({ settings, orders, labels, base }: LabelServices, { params }: Call): Answer {
   const id = params['orderId'] ?? '';
   const order = orders.find(id);

@@ -14,13 +14,13 @@ import { createRng, mix, type Rng } from './rng.ts';
 import { extra, type Json } from './wire.ts';
 import type { World } from './world.ts';
 
-/** Lowest price that a new listing is stored with, whole baht (partner rule 8.create-floor). */
+/** Lowest price at which a new listing is stored, whole baht (partner rule 8.create-floor). */
 const MIN_NEW = 50;
 
-/** Lowest price that an edited listing is stored with, whole baht (partner rule 8.edit-floor). */
+/** Lowest price at which an edited listing is stored, whole baht (partner rule 8.edit-floor). */
 const MIN_EDITED = 100;
 
-/** Part of the steps in which a listing sells. */
+/** Share of steps in which a listing sells. */
 const STEPS_THAT_SELL = 0.1;
 
 const DAY_MS = 86_400_000;
@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000;
 /** One live listing. Times are epoch milliseconds, the price whole baht. */
 export interface Listing extends Keyset, Goods {
   readonly id: string;
-  /** Whether it belongs to the sandbox's account, and not to another supplier. */
+  /** Whether it belongs to the sandbox's account rather than to another supplier. */
   readonly own: boolean;
   readonly listingType: ListingType;
   price: number;
@@ -39,8 +39,8 @@ export interface Listing extends Keyset, Goods {
 type Terms = Pick<Listing, 'own' | 'listingType' | 'quantity' | 'createdAt' | 'updatedAt'>;
 
 /**
- * Every live listing, of the account and of another supplier. A world of its own: what is listed here moves no lowest
- * price. State in memory, seeded; time comes from the settings.
+ * All live listings, of the account and of another supplier. They are separate from the market: a listing moves no
+ * lowest price. In memory and seeded; time comes from the settings.
  */
 export class Listings {
   readonly #byId = new Map<string, Listing>();
@@ -48,7 +48,7 @@ export class Listings {
   readonly #rng: Rng;
   #seq = 0;
 
-  /** `draw` finds goods to list; null where the catalog has none. */
+  /** `draw` finds goods to list; null if the catalog has none. */
   constructor(settings: Settings, draw: (rng: Rng) => Goods | null) {
     this.#settings = settings;
     this.#rng = createRng(mix(settings.seed, 22));
@@ -59,17 +59,17 @@ export class Listings {
     }
   }
 
-  /** Every live listing, in the order of their ids; `own` tells whose it is. */
+  /** Iterates over all live listings in the order of their ids; `own` tells whose they are. */
   [Symbol.iterator](): Iterator<Readonly<Listing>> {
     return this.#byId.values();
   }
 
-  /** One live listing, of any seller. */
+  /** Returns one live listing, of any seller. */
   find(id: string): Readonly<Listing> | undefined {
     return this.#byId.get(id);
   }
 
-  /** A new listing of the account, a price below the floor raised to it (partner rules 4.4). */
+  /** Creates a listing of the account, raising a price below the floor (partner rules 4.4). */
   create(goods: Goods, listingType: ListingType, quantity: number): Readonly<Listing> {
     const now = this.#settings.now();
     const price = Math.max(MIN_NEW, goods.price);
@@ -79,7 +79,7 @@ export class Listings {
     );
   }
 
-  /** Sets a listing's price, raised to the floor of edits; null where there is no such listing. */
+  /** Sets a listing's price, raised to the floor of edits; returns null if there is no such listing. */
   edit(id: string, price: number): Readonly<Listing> | null {
     const listing = this.#byId.get(id);
     if (listing === undefined) return null;
@@ -88,14 +88,14 @@ export class Listings {
     return listing;
   }
 
-  /** Time goes on: in some of the steps one piece of a listing of the account is sold. */
+  /** Lets time pass: in some steps one item of a listing of the account is sold. */
   step(): Readonly<Listing> | null {
     if (!this.#rng.chance(STEPS_THAT_SELL)) return null;
     const [first, ...rest] = [...this.#byId.values()].filter(({ own }) => own);
     return first === undefined ? null : this.sell(this.#rng.pick([first, ...rest]).id);
   }
 
-  /** Sells one piece of a listing, the last of which takes it off; null where there is no such listing. */
+  /** Sells one item of a listing; the last one removes the listing. Returns null if there is no such listing. */
   sell(id: string): Readonly<Listing> | null {
     const sold = this.#byId.get(id);
     if (sold === undefined) return null;
@@ -113,7 +113,7 @@ export class Listings {
     return listing;
   }
 
-  /** What is listed at start, oldest first: of the account's nine of ten as ask, of the other supplier's one of two. */
+  /** Returns the initial listings, oldest first: a tenth of the account's, and half of the other's, are pre-orders. */
   #born(): Terms[] {
     const { listings, foreignOrders } = this.#settings;
     const now = this.#settings.now();
@@ -131,17 +131,17 @@ export class Listings {
   }
 }
 
-// The partner documents `nextCursor`, the `order_id` of a creation and that vacation mode answers with `status` alone
-// (partner rules 2.3, 4.4). Every other name, shape and text is the sandbox's choice.
+// The partner documents `nextCursor`, the `order_id` of a creation, and that vacation mode answers only `status`
+// (partner rules 2.3, 4.4). All other names, shapes and texts are the sandbox's choice.
 
-/** The path parameter of the live listings, as the sandbox takes it. */
+/** Values of the path parameter of the live listings that the sandbox accepts. */
 export const LISTING_TYPES: readonly ListingType[] = ['ask', 'preorder'];
 
 const CREATION = { sku: 'text', size: 'text', price: 'whole', quantity: 'count?' } as const;
 
 const EDIT = { order_id: 'text', price: 'whole' } as const;
 
-/** One page of live listings (partner rules 2.3). */
+/** Creates one page of live listings (partner rules 2.3). */
 function listingPageBody(dialect: Dialect, type: ListingType, { rows, nextCursor }: Page<Listing>): Json {
   return { type, listings: rows.map((listing) => listingBody(dialect, listing)), nextCursor };
 }
@@ -153,7 +153,7 @@ function createdBody({ id }: Listing): Json {
 /** The answer to a creation in vacation mode: nothing was created (partner rules 4.4). */
 const VACATION: Json = { status: 'vacation mode' };
 
-/** The answer to an edit: the price as it was stored. */
+/** Creates the answer to an edit: the price as stored. */
 function editedBody({ id, price }: Listing): Json {
   return { order_id: id, price };
 }
@@ -181,7 +181,7 @@ interface Listed {
 
 const PAGE_SIZE = 500;
 
-/** GET /partner/live/listings/{type} (partner rules 4.3). */
+/** Answers GET /partner/live/listings/{type} (partner rules 4.3). */
 export function answerListings({ settings, listings }: Listed, { params, query }: Call): Answer {
   const type = LISTING_TYPES.find((known) => known === params['type']);
   if (type === undefined) return invalid('invalid listing type');
@@ -191,10 +191,7 @@ export function answerListings({ settings, listings }: Listed, { params, query }
   return { status: 200, body: listingPageBody(settings.dialect, type, page) };
 }
 
-/**
- * POST /partner/list/ask and /partner/list/preorder (partner rules 4.4): every call creates, but in vacation mode no
- * ask.
- */
+/** Answers POST /partner/list/ask and list/preorder (partner rules 4.4). Vacation mode creates no asks. */
 export function answerCreate(
   { world, account, listings }: Listed,
   { text }: Call,
@@ -212,9 +209,7 @@ export function answerCreate(
   };
 }
 
-/**
- * PUT /partner/edit/listing and /partner/edit/preorder (partner rules 4.4). A listing of the other type is not found.
- */
+/** Answers PUT /partner/edit/listing and edit/preorder (partner rules 4.4). The other type is not found. */
 export function answerEdit({ listings }: Listed, { text }: Call, listingType: ListingType): Answer {
   const body = readObject(text);
   const edit = typeof body === 'string' ? body : readFields(body, EDIT);

@@ -19,23 +19,23 @@ import {
 /** Where a SKU's price comes from (partner rules 2.6). */
 export type PriceSource = 'snapshot' | 'live';
 
-/** One SKU of the present world. What is null is as it was born and is derived from the seed when asked for. */
+/** One SKU of the present world. A null member has its initial value, derived from the seed on demand. */
 export interface Item {
   readonly sku: string;
   readonly seed: number;
   readonly bornLive: boolean;
   live: boolean;
-  /** Listed as `snapshot`, yet priced from the live source. */
+  /** Listed as `snapshot`, but priced from the live source. */
   readonly mislisted: boolean;
   /** The price routes answer with a record, not with 0009. */
   priceable: boolean;
   /** It has rows in the market-state store, so the next snapshot lists it. */
   rows: boolean;
   market: { readonly sizes: Sizes; changedAt: number } | null;
-  /** What it was offered for when it was withdrawn last; null: it never was. */
+  /** What it was last offered for before a withdrawal; null if it never was withdrawn. */
   former: Sizes | null;
   details: Details | null;
-  /** Its line in the newest snapshot; `born` = derived from the seed, null = not listed. */
+  /** Its line in the newest snapshot; `born` if derived from the seed, null if not listed. */
   line: FrozenLine | 'born' | null;
 }
 
@@ -49,16 +49,16 @@ class SandboxError extends Error {
   }
 }
 
-/** The present state of the market: every SKU, and each move that can happen to one. Pure state, no I/O. */
+/** The present market: every SKU, and every move that can happen to one. Pure state, no I/O. */
 export class Market {
   readonly items: Item[] = [];
   /** Items moved since the last snapshot. */
   readonly dirty = new Set<Item>();
-  /** Items whose prices have moved since hints were given, in this order. */
+  /** Items whose prices have moved since hints were given, in order of their last move. */
   readonly moved = new Set<Item>();
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
-  /** The examples of skus.ts: no random move touches them. */
+  /** The examples of skus.ts, which no random move touches. */
   readonly examples = new Set<Item>();
   readonly failing = new Set<string>();
   readonly refused = new Set<string>();
@@ -74,12 +74,12 @@ export class Market {
     this.#populate();
   }
 
-  /** The item of a SKU, or undefined where the world does not know it. */
+  /** Returns the item of a SKU; undefined if the world does not know it. */
   find(sku: string): Item | undefined {
     return this.#bySku.get(sku);
   }
 
-  /** Sizes and prices of an item now. Not to be modified. */
+  /** Returns the present sizes and prices of an item. Must not be modified. */
   sizesOf(item: Item): Sizes {
     return item.market?.sizes ?? bornSizes(item.seed);
   }
@@ -88,7 +88,7 @@ export class Market {
     return item.details ?? bornDetails(item.seed);
   }
 
-  /** Whether the next snapshot lists the item as live-priced. */
+  /** Returns whether the next snapshot lists the item as live-priced. */
   isLive(item: Item): boolean {
     return this.incident || item.live;
   }
@@ -130,7 +130,7 @@ export class Market {
     this.gone.add(item);
   }
 
-  /** Offered again, for about as much as before. */
+  /** Offers a SKU again, at about its previous prices. */
   relist(sku: string): void {
     const item = this.#known(sku);
     const wasRemoved = !item.rows;
@@ -192,7 +192,7 @@ export class Market {
     return item;
   }
 
-  /** The item's own sizes, ready to be modified; marks it as moved. */
+  /** Returns the item's own sizes for modification, and marks the item as changed. */
   #touch(item: Item): Sizes {
     item.market ??= { sizes: bornSizes(item.seed), changedAt: 0 };
     item.market.changedAt = this.#settings.now();
@@ -233,7 +233,7 @@ export class Market {
     return item;
   }
 
-  /** Exactly the asked number of each kind, no SKU of two kinds, spread at random (selection sampling). */
+  /** Creates exactly the asked number of each kind, spread at random; no SKU is of two kinds (selection sampling). */
   #populate(): void {
     const { skus, liveShare, ghostShare, mislistedShare, unlistedShare } = this.#settings;
     let live = Math.round(skus * liveShare);
@@ -264,7 +264,7 @@ export class Market {
     }
   }
 
-  /** A priceable SKU. The first that may be are the examples: snapshot-priced ones, where there are such. */
+  /** Creates a priceable SKU. The first eligible ones become the examples, which are snapshot-priced if any SKU is. */
   #createOrdinary(sku: string, { live, mayBeExample }: { live: boolean; mayBeExample: boolean }): void {
     const isRoom = mayBeExample && this.#settings.skus >= MIN_SKUS_WITH_EXAMPLES;
     const example = isRoom && !HOSTILE_SKUS.includes(sku) ? this.#nextExample() : undefined;
@@ -289,7 +289,7 @@ function isExample(name: string): boolean {
   return EXAMPLES.some(({ sku }) => sku === name);
 }
 
-/** One manifest line as a snapshot froze it. `hash` null = live-priced. */
+/** One manifest line as a snapshot froze it. `hash` is null if it is live-priced. */
 export interface FrozenLine {
   readonly sizes: number;
   readonly hash: string | null;

@@ -5,7 +5,7 @@ const TRIES = 64;
 const PAINTS: readonly [string, ...string[]] = ['Retro', 'SE', 'Premium', 'PRM'];
 const SYSTEMS: readonly [string, ...string[]] = ['US', 'UK', 'EU', 'CM'];
 
-/** What can happen to the market by itself, with its relative weight. */
+/** What can happen to the market on its own, by relative weight. */
 const MOVES: readonly { weight: number; apply: (market: Market) => void }[] = [
   { weight: 68, apply: walkPrice },
   { weight: 6, apply: openSize },
@@ -21,7 +21,7 @@ const MOVES: readonly { weight: number; apply: (market: Market) => void }[] = [
 
 const TOTAL_WEIGHT = MOVES.reduce((sum, move) => sum + move.weight, 0);
 
-/** Lets `count` random things happen to the market, drawn from the market's own generator. */
+/** Applies `count` random moves to the market, drawn from the market's own generator. */
 export function stepMarket(market: Market, count: number): void {
   for (let done = 0; done < count; done += 1) {
     let draw = market.rng.next() * TOTAL_WEIGHT;
@@ -34,7 +34,7 @@ export function stepMarket(market: Market, count: number): void {
   }
 }
 
-/** Finds a random item that fits by probing, the examples left alone; gives up quietly where hardly any does. */
+/** Finds a random item that fits, never an example. Gives up silently if hardly any fits. */
 function onRandom(market: Market, fits: (item: Item) => boolean, act: (item: Item) => void): void {
   for (let tryNumber = 0; tryNumber < TRIES; tryNumber += 1) {
     const item = market.items[market.rng.int(market.items.length)];
@@ -121,10 +121,7 @@ function renameProduct(market: Market): void {
   });
 }
 
-/*
- * Products of one brand and model are a line: what is news for one is news for the others, and their prices move
- * together.
- */
+/* Products of the same brand and model are a line: news about one is news about all; their prices move together. */
 
 export interface ProductLine {
   readonly brand: string;
@@ -136,17 +133,14 @@ export interface Released extends ProductLine {
   readonly skus: readonly string[];
 }
 
-/** Parts of a line's SKUs, and of the sizes of each, that move; and how far, as a part of the price. */
+/** Share of a line's SKUs that move, share of the sizes of each, and how far, as a share of the price. */
 const SKUS_PART = 0.7;
 const SIZES_PART = 0.8;
 const MIN_MOVE = 0.05;
 const MAX_MOVE = 0.3;
 const MIN_PRICE = 50;
 
-/**
- * Most sizes of most SKUs of a line move, all in one direction. Null: there is none of these names with anything on
- * offer.
- */
+/** Moves most sizes of most SKUs of a line in one direction. Null if no such line has anything on offer. */
 export function releaseLine(market: Market, wanted: Partial<ProductLine>): Released | null {
   const line = largestLine(market, wanted);
   if (line === null) return null;
@@ -157,7 +151,7 @@ export function releaseLine(market: Market, wanted: Partial<ProductLine>): Relea
     if (examples.has(item) || !rng.chance(SKUS_PART)) continue;
     skus.push(item.sku);
     const sizes = [...market.sizesOf(item)];
-    // At least most of them, however few there are.
+    // However few sizes there are, at most `1 - SIZES_PART` of them stay.
     const unmoved = rng.int(Math.floor(sizes.length * (1 - SIZES_PART)) + 1);
     for (const [size, price] of sizes.slice(unmoved)) {
       if (price === null) continue;
@@ -169,7 +163,7 @@ export function releaseLine(market: Market, wanted: Partial<ProductLine>): Relea
   return { brand: line.brand, model: line.model, skus };
 }
 
-/** The line with the most live SKUs on offer, of those that are wanted. */
+/** Returns the wanted line with the most live SKUs on offer. */
 function largestLine(
   market: Market,
   { brand, model }: Partial<ProductLine>,
@@ -188,19 +182,20 @@ function largestLine(
   return [...lines.values()].toSorted((a, b) => b.live - a.live)[0] ?? null;
 }
 
-/** All below what size 9 costs at first by more than 3 %. */
+/** All of them more than 3 % below the initial price of size 9. */
 const PRICES_OF_9 = [4800, 4690, 4770, 4620, 4730] as const;
 const PRICES_OF_CORRECTED = [7500, 7400, 7450, 7350, 7550] as const;
 const CORRECTIONS = ['EU', 'UK', 'CM', 'US'] as const;
 
 /**
- * Steps of the first moves: in each of the demo's first two snapshots one, so that a mirror soon has a history of
- * them. Then seldom, as a mirror that has been told of a move, and not yet asked, has no price that is safe to use.
+ * Steps of the first moves: one in each of the demo's first two snapshots, so that a mirror soon has a history of
+ * them. Later moves are rare, because a mirror that has heard of a move but has not yet asked has no price that is
+ * safe to use.
  */
 const FIRST_TURNS: readonly number[] = [4, 11];
 const TURN_EVERY = 30;
 
-/** What happens to the examples, beside the random moves, which spare them. */
+/** Moves the examples, which the random moves leave alone. */
 export class ExampleMoves {
   readonly #market: Market;
   #steps = 0;
@@ -211,7 +206,7 @@ export class ExampleMoves {
     this.#market = market;
   }
 
-  /** One step of the market. An example that was withdrawn or removed by hand stays so. */
+  /** Runs one step of the market. An example that was withdrawn or removed by hand stays so. */
   step(): void {
     this.#steps += 1;
     if (!FIRST_TURNS.includes(this.#steps) && this.#steps % TURN_EVERY !== 0) return;

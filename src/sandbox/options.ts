@@ -1,23 +1,20 @@
 import type { OwnSku } from './own-skus.ts';
 
-/**
- * How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open,
- * 4.1.open).
- */
+/** How undocumented parts of bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open, 4.1.open). */
 export interface Dialect {
   bulkBodyKey: string;
   /** Name of the manifest response's presigned URL. */
   urlField: string;
   /** Name of the manifest response's snapshot identifier. */
   snapshotIdField: string;
-  /** Elements of `not_found`, `deferred` and `errors`: the SKU itself, or an object that carries it. */
+  /** Elements of `not_found`, `deferred` and `errors`: the SKU itself, or an object that contains it. */
   elements: 'string' | 'object';
   skuField: string;
   entries: 'number' | 'string' | 'object';
   priceField: string;
-  /** Where entries are objects, a member before the price with what shops charge; null = none. */
+  /** If entries are objects: a member before the price, with the shops' price; null if none. */
   retailField: string | null;
-  /** One more member of the manifest response, with an identifier that is not the snapshot's; null = none. */
+  /** An additional member of the manifest response with an identifier other than the snapshot's; null if none. */
   otherIdField: string | null;
   /** Type of `requested` and `deduped`. */
   counts: 'number' | 'string';
@@ -25,22 +22,22 @@ export interface Dialect {
   changedElements: 'string' | 'object';
   /** Adds members that the partner does not document wherever a body may grow. */
   extraFields: boolean;
-  /** Manifest file: gzip as the object's content, as Content-Encoding, or one inside the other. */
+  /** Gzip of the manifest file: as the object's content, as Content-Encoding, or one inside the other. */
   gzipFile: 'content' | 'encoding' | 'both';
 }
 
-/** Node.js's timers fire at once beyond 2^31 - 1 ms: what becomes one stays below. */
+/** Node.js's timers fire at once beyond 2^31 - 1 ms, so every timer stays below. */
 export const LONGEST_TIMER_MS = 24 * 86_400_000;
-/** Of what the sandbox's clock alone waits for. */
+/** Longest time that only the sandbox's clock waits for. */
 export const LONGEST_MS = 366 * 86_400_000;
 
-/** What a sandbox can be started with. Shares are parts of 1, `…Ms` are milliseconds. */
+/** Options with which a sandbox can be started. Shares are parts of 1, `…Ms` are milliseconds. */
 export interface SandboxOptions {
   host?: string;
   port?: number;
-  /** Where clients reach it; null = as each request's Host header has it. */
+  /** Where clients reach it; null means by each request's Host header. */
   publicUrl?: string | null;
-  /** Opens the control routes to whoever sends it; null = they are for this machine alone. */
+  /** Opens the control routes to whoever sends it; null reserves them for this machine. */
   controlToken?: string | null;
   seed?: number;
   skus?: number;
@@ -48,15 +45,15 @@ export interface SandboxOptions {
   catalog?: readonly OwnSku[];
   /** Part of `skus` that is live-priced. */
   liveShare?: number;
-  /** SKUs in addition to `skus` that the price routes know and no manifest lists (partner rule 4.2.3). */
+  /** SKUs in addition to `skus` that the price routes know but no manifest lists (partner rule 4.2.3). */
   unlistedShare?: number;
-  /** Part of `skus` that the manifest lists and the price routes answer with 0009 (partner rule 4.2.3). */
+  /** Part of `skus` that the manifest lists but the price routes answer with 0009 (partner rule 4.2.3). */
   ghostShare?: number;
-  /** Part of `skus` that the manifest lists as `snapshot` and that costs live budget when priced. */
+  /** Part of `skus` that the manifest lists as `snapshot` but that takes live budget when priced. */
   mislistedShare?: number;
-  /** Part of `skus` with which a bulk call answers 400 as a whole (partner rule 7.1.400). */
+  /** Part of `skus` that make a bulk call answer 400 as a whole (partner rule 7.1.400). */
   refusedShare?: number;
-  /** SKUs from which on a bulk call is too large: more answer 504, as a gateway does (partner rule 8.open). */
+  /** Most SKUs in a bulk call. More get 504, as from a gateway (partner rule 8.open). */
   bulkLimit?: number;
   apiKey?: string;
   secret?: string;
@@ -70,46 +67,46 @@ export interface SandboxOptions {
   liveCeilingPerMinute?: number | null;
   urlTtlMs?: number;
   snapshotRetention?: number;
-  /** Largest change set of one hop; a larger next hop answers 0013. Null = any size. */
+  /** Largest change set of one hop; a larger next hop answers 0013. Null for any size. */
   deltaMaxChanges?: number | null;
-  /** Snapshots that one delta answer may go forward. */
+  /** Snapshots that one delta answer may advance. */
   deltaHops?: number;
-  /** No-op SKUs in `changed`, relative to the number of really changed ones. */
+  /** No-op SKUs in `changed`, relative to the number of real changes. */
   noopShare?: number;
-  /** 0 = the market moves only by `world.step()`. */
+  /** 0: the market moves only by `world.step()`. */
   marketIntervalMs?: number;
-  /** Moves of one step; default: 0.4 % of `skus`, at least 5. */
+  /** Moves of one step; by default 0.4 % of `skus`, at least 5. */
   marketMoves?: number;
-  /** 0 = snapshots only by `world.buildSnapshot()`. */
+  /** 0: snapshots are built only by `world.buildSnapshot()`. */
   snapshotIntervalMs?: number;
-  /** Age from which the newest snapshot answers 0014; null = never. */
+  /** Age from which the newest snapshot answers 0014; null for never. */
   staleAfterMs?: number | null;
   initialSnapshot?: boolean;
-  /** Part of the moves of live SKUs that the source of hints tells of. */
+  /** Part of the moves of live SKUs that the source of hints reports. */
   hintRecall?: number;
-  /** Part of what it tells that is true; above 0. */
+  /** Part of its reports that is true; above 0. */
   hintPrecision?: number;
   orders?: number;
   listings?: number;
-  /** Orders at start that belong to another supplier, and as many listings. */
+  /** Initial orders that belong to another supplier, and as many listings. */
   foreignOrders?: number;
   vacation?: boolean;
   sellerShipping?: boolean;
   /** Time from a confirmation to the move that it starts. */
   confirmDelayMs?: number;
-  /** Time in which an order has to be confirmed, else it fails; null = it waits. */
+  /** Time after which an unconfirmed order fails; null if it waits. */
   confirmDeadlineMs?: number | null;
   /** Orders move on without a confirmation, as if somebody else had confirmed them. */
   autoConfirm?: boolean;
   dialect?: Partial<Dialect>;
-  /** Answers in the ways of ambiguities.ts. */
+  /** Answers ambiguously (ambiguities.ts). */
   ambiguous?: boolean;
   latencyMs?: number;
   /** Wall clock in epoch milliseconds. */
   now?: () => number;
-  /** Epoch milliseconds at which the clock stands, until a control route moves it; null = it runs, by `now`. */
+  /** Epoch milliseconds at which the clock stands until a control route moves it; null if it runs, by `now`. */
   startAt?: number | null;
-  /** Takes a line for each request; null = nobody reads them. */
+  /** Takes a line for each request; null for no log. */
   log?: ((line: string) => void) | null;
 }
 
@@ -131,11 +128,11 @@ const DEFAULT_DIALECT: Dialect = {
   gzipFile: 'content',
 };
 
-/** Options that a sandbox cannot be started with. */
+/** Options with which a sandbox cannot be started. */
 class SandboxOptionsError extends Error {
   override readonly name = 'SandboxOptionsError';
   readonly kind = 'sandbox-options';
-  /** One a line, by the option's name. */
+  /** One problem per line, beginning with the option's name. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
@@ -144,10 +141,7 @@ class SandboxOptionsError extends Error {
   }
 }
 
-/**
- * Which of them are longer than a timer can wait, or no length at all. A clock that stands has no timers for what
- * happens by itself.
- */
+/** Names the durations that are invalid or too long for a timer. A stopped clock needs none for its intervals. */
 function problemsOf({ latencyMs, marketIntervalMs, snapshotIntervalMs, startAt }: Settings): string[] {
   const timers = { latencyMs, ...(startAt === null && { marketIntervalMs, snapshotIntervalMs }) };
   return Object.entries(timers)

@@ -11,10 +11,7 @@ const PRODUCT_MEMBERS = ['name', 'model', 'brand', 'gender_size', 'size_type', '
 
 type Line = Record<string, unknown>;
 
-/**
- * The SKUs of a catalog file (NDJSON), and what is wrong with its lines, each by its number from 1. Empty lines are
- * passed over.
- */
+/** Parses a catalog file (NDJSON), skipping empty lines. Also returns what is wrong, by line numbers from 1. */
 export function readOwnSkus(text: string): { skus: OwnSku[]; problems: string[] } {
   const skus: OwnSku[] = [];
   const problems: string[] = [];
@@ -75,7 +72,7 @@ function problemsOf(line: Line): string[] {
   ];
 }
 
-/** Whether a SKU may have a size of this name: `size_type` is what the names mean, and none names no size. */
+/** Returns whether a size may have this name: not `size_type`, which says what the names mean, and not empty. */
 export function isSizeKey(size: string): boolean {
   return size !== 'size_type' && size !== '';
 }

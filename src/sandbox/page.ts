@@ -20,10 +20,7 @@ const LISTINGS_SHOWN = 10;
 const INTAKE_SHOWN = 5;
 const REQUESTS_SHOWN = 20;
 
-/**
- * The page of the sandbox: how it stands, what it holds, and every route with a curl line that succeeds now. Shows
- * its own credential.
- */
+/** Creates the sandbox's page: state, contents, and for every route a curl line that works. Shows its credential. */
 export function pageOf(services: Services, routes: readonly RouteDefinition[]): Reply {
   const html = `<!doctype html>
 <html lang="en">
@@ -138,14 +135,14 @@ function requestsOf({ log }: Services): string {
   return section('Requests', records.length, ['Arrived, method, path, answer, body'], rows);
 }
 
-/** A heading with how many there are, and the newest of them. */
+/** Creates a heading with the total, and a table of the newest rows. */
 function section(name: string, total: number, heads: readonly string[], rows: readonly string[][]): string {
   const count = rows.length < total ? `the newest ${rows.length} of ${total}` : String(total);
   const cells = rows.map((row) => row.map((cell) => `<code>${escapeHtml(cell)}</code>`));
   return `<section><h2>${name} (${count})</h2>\n${rows.length === 0 ? '' : table(heads, cells)}</section>`;
 }
 
-/** A table of cells that are HTML. */
+/** Creates a table of HTML cells. */
 function table(heads: readonly string[], rows: readonly (readonly string[])[], kind = 'rows'): string {
   const lines = rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`);
   return `<table class="${kind}">\n<tr><th>${heads.join('<th>')}</tr>\n${lines.join('\n')}\n</table>`;
@@ -182,7 +179,7 @@ function tryIt(
   return `${note}<code>${escapeHtml(line)}</code>`;
 }
 
-/** A request as a shell takes it. */
+/** Formats a request as a shell command. */
 function curlOf(
   { settings, secret, base }: Services,
   call: {

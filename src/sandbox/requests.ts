@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Route } from './faults.ts';
 
 const KEPT = 20_000;
-/** Characters of a body that are kept, and of how many of the last requests. */
+/** Characters of a body that are stored, and the number of last requests with a stored body. */
 const BODY_CHARS = 4000;
 const BODIES_KEPT = 500;
 
@@ -14,27 +14,24 @@ export interface RequestRecord {
   /** Without the query. */
   path: string;
   query: string;
-  /**
-   * What was sent, cut where it is long; null where nothing was, for a bulk call (see `skus`), and for all but the
-   * last requests.
-   */
+  /** What was sent, cut if long; null if nothing, for a bulk call (see `skus`), and for all but the last requests. */
   body: string | null;
   /** 0 while unanswered, and for a connection that was reset. */
   status: number;
-  /** `code` of the answer's body, where it has one. */
+  /** `code` of the answer's body, if it has one. */
   code: string | null;
-  /** What was done to it on purpose; null = nothing. */
+  /** The fault that was applied to it; null if none. */
   fault: string | null;
-  /** The credential named the account's api_key (so the request counted against its limit). */
+  /** The credential named the account's api_key, so the request counted against its limit. */
   apiKey: boolean;
-  /** An Authorization header was present, on the files origin too. */
+  /** An Authorization header was present, even if on the files origin. */
   authorization: boolean;
   /** The SKUs of a single lookup or a bulk call, as sent. */
   skus: string[];
   liveComputed: number;
 }
 
-/** The last requests, and how many there were of each route. */
+/** The last requests, and the number of requests per route. */
 export class RequestLog {
   records: RequestRecord[] = [];
   readonly #counts = new Map<Route, number>();
@@ -47,12 +44,12 @@ export class RequestLog {
     this.#counts.set(record.route, (this.#counts.get(record.route) ?? 0) + 1);
   }
 
-  /** The last requests but those of the sandbox's own page. */
+  /** Returns the last requests, except those for the sandbox's own page. */
   ofClients(): RequestRecord[] {
     return this.records.filter(({ route }) => route !== 'routes_page');
   }
 
-  /** Forgets the requests so far; the counts stay. */
+  /** Removes the requests so far; the counts stay. */
   clear(): void {
     this.records = [];
   }
@@ -65,15 +62,14 @@ export class RequestLog {
   }
 }
 
-/** The part of a request's body that its record keeps. */
+/** Returns the part of a request's body that its record stores. */
 export function bodyShown(route: Route | undefined, text: string | null): string | null {
   if (text === null || text === '' || route === 'bulk') return null;
   return text.length > BODY_CHARS ? `${text.slice(0, BODY_CHARS)}…` : text;
 }
 
 /**
- * One request as a line of the log: moment, method, path, answer, what was sent. The signature of a presigned URL is
- * left out.
+ * Formats one request as a line of the log: moment, method, path, answer, body. Omits signatures of presigned URLs.
  */
 export function lineOf(record: RequestRecord): string {
   const { at, route, method, path, query, status, code, fault, skus, body } = record;
@@ -91,7 +87,7 @@ export function lineOf(record: RequestRecord): string {
   return printable(words.join(' '));
 }
 
-/** On one line, whatever was sent: what a terminal would act on is written as an escape. */
+/** Escapes whatever a terminal would act on, so that the line stays one line. */
 function printable(text: string): string {
   return text.replaceAll(
     // oxlint-disable-next-line no-control-regex
@@ -102,7 +98,7 @@ function printable(text: string): string {
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** The request's body as text; null where it is larger than the sandbox takes. */
+/** Reads the request's body as text; null if it is larger than the sandbox accepts. */
 export async function readBody(request: IncomingMessage): Promise<string | null> {
   const parts: Buffer[] = [];
   let size = 0;

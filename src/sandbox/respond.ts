@@ -7,17 +7,14 @@ import { REFUSALS } from './gate.ts';
 import type { Dialect } from './options.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
 
-/** An answer ready to travel. A stream body is sent chunked, bytes with their length. */
+/** An answer ready to send. A stream is sent chunked, bytes with their length. */
 export interface Reply {
   status: number;
   headers: Record<string, string>;
   body: Buffer | Readable;
 }
 
-/**
- * A JSON answer of an API route, with the headers of partner rules 1.8 and 8.cache. `now` dates it (epoch
- * milliseconds).
- */
+/** Creates a JSON answer of an API route with the headers of partner rules 1.8 and 8.cache; `now` in milliseconds. */
 export function jsonReply(
   answer: { status: number; body: object },
   now: number,
@@ -48,7 +45,7 @@ export function bytesReply(
   return { status: 200, headers: { ...date(now), 'Content-Type': contentType, ...headers }, body };
 }
 
-/** The page's refusal to a browser that came by another name. */
+/** Creates the page's refusal to a browser that used another host name. */
 export function wrongHostReply(now: number): Reply {
   const body = Buffer.from(
     'Open this page as http://localhost or http://127.0.0.1, with the port of the sandbox.\n',
@@ -56,13 +53,13 @@ export function wrongHostReply(now: number): Reply {
   return { status: 403, headers: { ...date(now), 'Content-Type': 'text/plain; charset=utf-8' }, body };
 }
 
-/** XML, as object stores refuse: 404 where the snapshot's file was freed, else 403. */
+/** Creates an XML refusal like an object store's: 404 if the snapshot's file was freed, else 403. */
 export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Reply {
   const headers = { ...date(now), 'Content-Type': 'application/xml' };
   return { status: refusal === 'freed' ? 404 : 403, headers, body: Buffer.from(fileError(refusal)) };
 }
 
-/** The answer that a fault with `status` or `body` gives in place of the route's own. */
+/** Creates the answer of a fault with `status` or `body`, which replaces the route's own. */
 export function faultReply(fault: Fault, origin: 'api' | 'files' | 'page', now: number): Reply {
   const status = fault.status ?? 200;
   const body = fault.body ?? (origin === 'files' ? fileError('expired') : defaultBody(status));
@@ -71,7 +68,7 @@ export function faultReply(fault: Fault, origin: 'api' | 'files' | 'page', now: 
   return { status, headers: { ...apiHeaders(now), 'Content-Type': type }, body: Buffer.from(body) };
 }
 
-/** What the partner sends with a status where a fault names no body (partner rules 7.2). */
+/** Returns what the partner sends with a status, for a fault that names no body (partner rules 7.2). */
 function defaultBody(status: number): Json {
   if (status === 401) return REFUSALS.absent.body;
   if (status === 403) return REFUSALS.wrong_secret.body;
@@ -86,9 +83,7 @@ function date(now: number): { Date: string } {
   return { Date: new Date(now).toUTCString() };
 }
 
-/**
- * Gzips a successful answer where the request accepts it (partner rule 1.3), and tells caches that it depends on that.
- */
+/** Gzips a successful answer if the request accepts it (partner rule 1.3), and tells caches that it depends on it. */
 export function compress(reply: Reply, acceptEncoding: string | undefined): Reply {
   if (reply.status >= 300 || !Buffer.isBuffer(reply.body)) return reply;
   const headers = { ...reply.headers, Vary: 'Accept-Encoding' };
@@ -96,7 +91,7 @@ export function compress(reply: Reply, acceptEncoding: string | undefined): Repl
   return { ...reply, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: gzipSync(reply.body) };
 }
 
-/** Whether gzip is named, and not with a weight of 0 (RFC 9110, 12.4.2). */
+/** Returns whether gzip is named with a weight other than 0 (RFC 9110, 12.4.2). */
 function acceptsGzip(header = ''): boolean {
   return header.split(',').some((part) => {
     const [coding = '', ...parameters] = part.split(';').map((word) => word.trim().toLowerCase());
@@ -104,9 +99,7 @@ function acceptsGzip(header = ''): boolean {
   });
 }
 
-/**
- * Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket.
- */
+/** Sends an answer, changed by the fault's `headers`, `file` and `truncateAt`. Resolves once the socket has it. */
 export async function send(response: ServerResponse, reply: Reply, fault: Fault | undefined): Promise<void> {
   const headers = replaced(reply.headers, fault?.headers ?? {});
   const whole = fault?.file !== undefined || fault?.truncateAt !== undefined;
@@ -129,7 +122,7 @@ export async function send(response: ServerResponse, reply: Reply, fault: Fault 
   response.socket?.destroySoon();
 }
 
-/** Headers, each in place of the one of its name, in whatever letters. */
+/** Replaces headers of the same name, ignoring case. */
 function replaced(
   headers: Readonly<Record<string, string>>,
   by: Readonly<Record<string, string>>,
@@ -145,7 +138,7 @@ async function collect(stream: Readable): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Resolves when the stream is through or the client has gone: neither is an error of the server. */
+/** Resolves when the stream has ended or the client has gone; neither is an error of the server. */
 async function pipe(source: Readable, response: ServerResponse): Promise<void> {
   if (response.closed) {
     source.destroy();

@@ -8,7 +8,7 @@ export interface Rng {
   pick<T>(list: readonly [T, ...T[]]): T;
 }
 
-/** A mulberry32 generator; `seed` is taken as 32 bits. */
+/** Creates a mulberry32 generator; `seed` is truncated to 32 bits. */
 export function createRng(seed: number): Rng {
   let state = seed >>> 0;
   const next = (): number => {
@@ -26,7 +26,7 @@ export function createRng(seed: number): Rng {
   };
 }
 
-/** Stirs two numbers into one unsigned 32-bit number; near inputs give unrelated outputs. */
+/** Mixes two numbers into one unsigned 32-bit number; similar inputs give unrelated outputs. */
 export function mix(left: number, right: number): number {
   let word = Math.imul(left ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(right + 0x165667b1, 0xc2b2ae35);
   word = Math.imul(word ^ (word >>> 16), 0x7feb352d);
@@ -34,7 +34,7 @@ export function mix(left: number, right: number): number {
   return (word ^ (word >>> 16)) >>> 0;
 }
 
-/** Sixteen hex digits that depend on every character of every part, and not on the order of the parts. */
+/** Returns sixteen hex digits that depend on every character of every part, but not on the order of the parts. */
 export function fingerprint(parts: Iterable<string>): string {
   let high = 0;
   let low = 0;

@@ -33,9 +33,8 @@ const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 
 /**
- * Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other.
- * Cache-Control is that of partner rules 8.cache, which do not name the label: its answer holds a presigned URL, so
- * the sandbox forbids to store it.
+ * All routes. Dispatch, the routes page and `sandbox --help` read this table. Cache-Control follows partner rules
+ * 8.cache, which do not mention the label: its answer contains a presigned URL, so the sandbox forbids storing it.
  */
 export const ROUTES = {
   manifest: {
@@ -217,15 +216,15 @@ export const ROUTES = {
   },
 } as const satisfies Record<RouteName, RouteDefinition>;
 
-/** The route of a request; a fixed path goes before one with parameters. */
+/** Finds the route of a request; a fixed path takes precedence over one with parameters. */
 export const matchRoute = createMatcher<RouteName>(ROUTES);
 
-/** The routes as lines of text: method, path, what it does. */
+/** Returns the routes as lines of text: method, path, what it does. */
 export function routeLines(): string[] {
   return Object.values(ROUTES).map(lineOfRoute);
 }
 
-/** GET /: what a person wants to see. */
+/** GET /: shows what a person wants to see. */
 function routesPage(services: Services): Reply {
   return pageOf(services, Object.values(ROUTES));
 }

@@ -5,9 +5,9 @@ import type { Example } from './try-it.ts';
 
 /** What handlers work on: the sandbox's state, and how this request reached it. */
 export interface Services extends State {
-  /** The sandbox's address as the client has it, for presigned URLs. */
+  /** The sandbox's address as the client knows it, for presigned URLs. */
   readonly base: string;
-  /** The present secret, for the page that shows how to ask. */
+  /** The present secret, for the page that shows example requests. */
   readonly secret: string;
 }
 
@@ -19,13 +19,13 @@ interface RouteBase {
   /** Parameters in braces stand for one segment each. */
   readonly path: string;
   readonly summary: string;
-  /** Cache-Control of a successful answer (partner rules 8.cache); null = the header is absent. */
+  /** Cache-Control of a successful answer (partner rules 8.cache); null if the header is absent. */
   readonly cacheControl: string | null;
-  /** A request that succeeds now; left out where the path alone does. */
+  /** A request that succeeds now; absent if the path alone does. */
   readonly example?: (services: Services) => Example;
 }
 
-/** A route of the API: the credential is judged and the request counted before the handler sees it. */
+/** A route of the API: the request is counted and its credential checked before the handler sees it. */
 export interface ApiRoute extends RouteBase {
   readonly origin: 'api';
   handle(services: Services, call: Call): Answer;
@@ -37,7 +37,7 @@ interface PlainRoute extends RouteBase {
   handle(services: Services, call: PlainCall): Reply;
 }
 
-/** A route as a line of text. */
+/** Formats a route as a line of text. */
 export function lineOfRoute({
   method,
   path,
@@ -52,7 +52,7 @@ export interface Match<Name> {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Makes the matcher of a table of routes. A fixed path goes before one with parameters. */
+/** Creates the matcher of a table of routes. A fixed path takes precedence over one with parameters. */
 export function createMatcher<Name extends string>(
   table: Readonly<Record<Name, { readonly method: string; readonly path: string }>>,
 ): (method: string, path: string) => Match<Name> | null {
@@ -74,7 +74,7 @@ function compile(path: string): { pattern: RegExp; parameters: number } {
   return { pattern: new RegExp(`^${source}$`), parameters };
 }
 
-/** A match's parameters with their percent-encoding undone, or what is wrong with them. */
+/** Percent-decodes a match's parameters, or returns what is wrong with them. */
 export function decodeParams(params: Readonly<Record<string, string>>): Record<string, string> | string {
   const decoded: Record<string, string> = {};
   for (const [name, raw] of Object.entries(params)) {

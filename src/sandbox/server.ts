@@ -16,10 +16,10 @@ import type { Services } from './routing.ts';
 import { createState, type State, stepState } from './state.ts';
 import type { World } from './world.ts';
 
-/** What a sandbox has, to be moved by hand. */
+/** The parts of a sandbox that can be changed by hand. */
 type Levers = Pick<State, 'world' | 'account' | 'orders' | 'listings' | 'intake' | 'faults' | 'ambiguities'>;
 
-/** A running sandbox: its address and credential, the levers on its world, and what it has seen. */
+/** A running sandbox: its address and credential, access to its world, and what it has seen. */
 export interface Sandbox extends AsyncDisposable, Levers {
   /** `{base_url}`, without a trailing slash. */
   readonly url: string;
@@ -30,25 +30,22 @@ export interface Sandbox extends AsyncDisposable, Levers {
   readonly options: Readonly<Settings>;
   /** The last 20,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
-  /** The most API requests that any rolling window held so far, refused ones included. */
+  /** The most API requests in any rolling window so far, refused ones included. */
   maxRequestsInWindow(): number;
-  /** Requests so far; of one route, or of all (`*`). */
+  /** Number of requests so far, of one route or of all (`*`). */
   counts(route?: Route | '*'): number;
-  /** Replaces the secret; the old one authenticates for `overlapMs` more (partner rule 5.4). */
+  /** Replaces the secret; the old one stays valid for `overlapMs` more (partner rule 5.4). */
   rotateSecret(next: string, overlapMs?: number): void;
   configureAccount(configured: boolean): void;
-  /** Back to how it began, of this seed or of another. */
+  /** Returns to the initial state, with the same seed or another. */
   reset(seed?: number): void;
-  /** What happens at every `marketIntervalMs`: the market moves, a listing may sell, an order may move on. */
+  /** Does what happens at every `marketIntervalMs`: the market moves, a listing may sell, an order may move on. */
   step(): void;
   /** Stops timers and server, and destroys every open connection. */
   close(): Promise<void>;
 }
 
-/**
- * Starts a sandbox. Rejects with SandboxOptionsError, or with the server's error where the address cannot be listened
- * on.
- */
+/** Starts a sandbox. Rejects with SandboxOptionsError, or the server's error if it cannot listen on the address. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const sandbox = new SandboxServer(resolveOptions(options));
   await sandbox.listen();

@@ -10,7 +10,7 @@ export interface Product {
   category: string;
 }
 
-/** What a SKU added by hand looks like; what is left out is drawn. */
+/** Properties of a SKU added by hand; missing ones are drawn. */
 export interface AddOptions {
   live?: boolean;
   /** False: priceable, but in no manifest. */
@@ -28,7 +28,7 @@ export interface Details {
   readonly product: Product;
 }
 
-/** Price in whole baht by size; null where an entry carries no price. */
+/** Price in whole baht by size; null if an entry has no price. */
 export type Sizes = Map<string, number | null>;
 
 type List<T> = readonly [T, ...T[]];
@@ -105,7 +105,7 @@ const GENDERS: List<string> = ['men', 'women', 'unisex', 'kids'];
 const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
 const NUMBERS = [4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 10.5, 11, 11.5, 12, 13];
 
-/** SKUs that trip careless code: prototype keys, characters that a path must escape, spaces, other scripts. */
+/** SKUs that break careless code: prototype keys, characters that a path must escape, spaces, other scripts. */
 export const HOSTILE_SKUS: readonly string[] = [
   'constructor',
   '__proto__',
@@ -134,7 +134,7 @@ function sizeRun(sizeType: string): List<string> {
   return RUNS.get(sizeType) ?? NUMBER_RUN;
 }
 
-/** Draws a SKU of one of the usual shapes. Not unique: the caller draws again on a clash. */
+/** Draws a SKU of one of the usual shapes. It may not be unique; the caller draws again on a clash. */
 export function drawSku(rng: Rng): string {
   const letter = (): string => LETTERS.charAt(rng.int(LETTERS.length));
   const digits = (count: number): string => String(rng.int(10 ** count)).padStart(count, '0');
@@ -144,7 +144,7 @@ export function drawSku(rng: Rng): string {
   return `${digits(4)}${letter()}${digits(3)}-${digits(3)}`;
 }
 
-/** The metadata a SKU is born with: a pure function of its seed. */
+/** Returns the initial metadata of a SKU: a pure function of its seed. */
 export function bornDetails(seed: number): Details {
   const { line, sizeType } = bornLine(seed);
   const rng = createRng(mix(seed, 1));
@@ -166,7 +166,7 @@ function bornLine(seed: number): { line: Line; sizeType: string } {
   return { line, sizeType: rng.pick(line.sizeTypes) };
 }
 
-/** Sizes and prices drawn for a SKU of the given sizing system: a run of neighbouring sizes around one price level. */
+/** Draws sizes and prices for a SKU of the given sizing system: a run of adjacent sizes around one price level. */
 export function drawSizes(sizeType: string, rng: Rng): Sizes {
   const run = sizeRun(sizeType);
   const count = 1 + rng.int(Math.min(run.length, 12));
@@ -179,7 +179,7 @@ export function drawSizes(sizeType: string, rng: Rng): Sizes {
   return sizes;
 }
 
-/** The same sizes, each for up to a tenth more or less. */
+/** Returns the same sizes at prices up to a tenth higher or lower. */
 export function movedSizes(sizes: Sizes, rng: Rng): Sizes {
   return new Map(
     [...sizes].map(([size, price]) => [
@@ -189,25 +189,25 @@ export function movedSizes(sizes: Sizes, rng: Rng): Sizes {
   );
 }
 
-/** The sizes and prices a SKU is born with: a pure function of its seed. */
+/** Returns the initial sizes and prices of a SKU: a pure function of its seed. */
 export function bornSizes(seed: number): Sizes {
   return drawSizes(bornLine(seed).sizeType, createRng(mix(seed, 2)));
 }
 
-/** A size of the sizing system that has no entry yet, or null when the run is full. */
+/** Returns a size of the sizing system that has no entry yet; null if the run is full. */
 export function missingSize(sizeType: string, sizes: Sizes, rng: Rng): string | null {
   const [first, ...rest] = sizeRun(sizeType).filter((size) => !sizes.has(size));
   return first === undefined ? null : rng.pick([first, ...rest]);
 }
 
-/** A SKU that every catalog of some size has, so that an example in a document finds it. */
+/** A SKU that every catalog of some size contains, so that the examples of the documents find it. */
 interface Example {
   readonly sku: string;
   readonly details: Details;
   readonly sizes: Readonly<Record<string, number>>;
 }
 
-/** A smaller catalog has none: who asks for three SKUs wants to know which. */
+/** A smaller catalog has no examples: whoever asks for three SKUs gets only ordinary ones. */
 export const MIN_SKUS_WITH_EXAMPLES = 10;
 
 /** Its size 9 moves, and its size 11 is off the market now and then. */
@@ -217,9 +217,7 @@ export const MOVING: Example = {
   sizes: { '8': 5100, '9': 5000, '10': 5300, '11': 5450 },
 };
 
-/**
- * Its `size_type` is corrected, which moves no hash (partner rule 4.2.2); a price that moves with it has it read again.
- */
+/** Its `size_type` is corrected, which moves no hash (partner rule 4.2.2); a price moves too, so clients reread it. */
 export const CORRECTED: Example = {
   sku: 'FV5029-141',
   details: detailsOf('Jordan', 'Air Jordan 4', "Jordan Air Jordan 4 'Cream' (2025)", 'women'),
@@ -228,7 +226,7 @@ export const CORRECTED: Example = {
 
 export const EXAMPLES: readonly Example[] = [MOVING, CORRECTED];
 
-/** The sizes of an example at start, ready to be modified. */
+/** Returns the initial sizes of an example, for modification. */
 export function exampleSizes({ sizes }: Example): Sizes {
   return new Map(Object.entries(sizes));
 }

@@ -14,11 +14,11 @@ export interface Snapshot {
   readonly generatedAt: number;
   readonly skuCount: number;
   readonly liveCount: number;
-  /** Items listed here whose fingerprint or cohort moved since the snapshot before, no-ops included. */
+  /** Items listed here whose fingerprint or cohort changed since the previous snapshot, including no-ops. */
   readonly changed: ReadonlySet<Item>;
-  /** Items listed by the snapshot before and not here. */
+  /** Items listed by the previous snapshot but not here. */
   readonly removed: ReadonlySet<Item>;
-  /** Lines of this snapshot that `next` replaced: older snapshots are read backwards from the newest. */
+  /** Lines of this snapshot that `next` replaced: older snapshots are reconstructed backwards from the newest. */
   readonly replaced: Map<Item, Frozen>;
   next: Snapshot | null;
   broken: boolean;
@@ -27,7 +27,7 @@ export interface Snapshot {
 /** Why the catalog routes refuse (partner rules 7.3). */
 export type CatalogCode = '0010' | '0011' | '0012' | '0013' | '0014';
 
-/** What changed between two snapshots (partner rules 2.8); arrays of SKUs. */
+/** Changes between two snapshots (partner rules 2.8), as arrays of SKUs. */
 export interface Delta {
   changed: string[];
   removed: string[];
@@ -35,12 +35,12 @@ export interface Delta {
   toSnapshot: string;
 }
 
-/** The fingerprint of market state (partner rule 4.2.2): sizes and their prices, nothing else. */
+/** Returns the fingerprint of market state (partner rule 4.2.2): only sizes and their prices. */
 function marketHash(sizes: Sizes): string {
   return fingerprint(sizes.entries().map(([size, price]) => `${size}=${price ?? ''}`));
 }
 
-/** The fingerprint of which SKUs there are, how each is priced, and for how much. */
+/** Returns the fingerprint of which SKUs exist, how each is priced, and at what prices. */
 function catalogHash(items: readonly Item[]): string {
   const line = ({ sku, seed, live, rows, market }: Item) =>
     `${sku}/${seed}/${live}/${rows}/${market === null ? '' : marketHash(market.sizes)}`;
@@ -51,7 +51,7 @@ function isLiveLine(item: Item, line: Frozen): boolean {
   return line === 'born' ? item.bornLive : line?.hash === null;
 }
 
-/** The chain of snapshots of a market: builds them, keeps the last ones, and tells what changed between two. */
+/** The chain of snapshots of a market: builds them, keeps the last ones, and computes what changed between two. */
 export class SnapshotChain {
   builderStopped = false;
   readonly #market: Market;
@@ -60,9 +60,9 @@ export class SnapshotChain {
   readonly #bornAt: number;
   /** Oldest first. */
   #retained: Snapshot[] = [];
-  /** The last one built, even when it is no longer retained. */
+  /** The last one built, even if it is no longer retained. */
   #tip: Snapshot | null = null;
-  /** Of the catalog that the chain began with, and when: two chains have no identifier in common. */
+  /** Identifies the catalog with which the chain began, and when, so that two chains never share an identifier. */
   #origin = '';
   #noopsDue = 0;
 
@@ -73,7 +73,7 @@ export class SnapshotChain {
     this.#bornAt = settings.now();
   }
 
-  /** The newest retained snapshot, or null where there is none. */
+  /** The newest retained snapshot; null if there is none. */
   get newest(): Snapshot | null {
     return this.#retained.at(-1) ?? null;
   }
@@ -82,7 +82,7 @@ export class SnapshotChain {
     return this.#retained.find((snapshot) => snapshot.id === id);
   }
 
-  /** Freezes the market as it is now. Costs as much as moved since the last build (the first: the whole catalog). */
+  /** Freezes the present market. Costs as much as moved since the last build; the first costs the whole catalog. */
   build(): Snapshot {
     const previous = this.#tip;
     const changed = new Set<Item>();
@@ -122,7 +122,7 @@ export class SnapshotChain {
     return snapshot;
   }
 
-  /** The item's line in a snapshot, or null where it is not listed. Right for any snapshot, retained or not. */
+  /** Returns the item's line in a snapshot; null if it is not listed. Correct for any snapshot, retained or not. */
   lineAt(snapshot: Snapshot, item: Item): FrozenLine | null {
     for (let at = snapshot; at.next !== null; at = at.next) {
       const frozen = at.replaced.get(item);
@@ -131,7 +131,7 @@ export class SnapshotChain {
     return this.#resolve(item, item.line);
   }
 
-  /** Why no snapshot is servable now (partner rules 4.2.manifest, 4.2.delta: 503), or null. */
+  /** Returns why no snapshot is servable now (partner rules 4.2.manifest, 4.2.delta: 503); null if one is. */
   unavailable(): '0012' | '0014' | null {
     const { newest } = this;
     if (newest === null) return '0012';
@@ -140,7 +140,7 @@ export class SnapshotChain {
     return this.builderStopped || stale ? '0014' : null;
   }
 
-  /** What changed since a snapshot (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7), or the code of the refusal. */
+  /** Returns the changes since a snapshot (partner rules 2.8, 4.2.2, 4.2.4 to 4.2.7), or the code of the refusal. */
   delta(since: string | null): Delta | CatalogCode {
     if (since === null || since === '') return '0011';
     if (this.unavailable() === '0014') return '0014';
@@ -165,7 +165,7 @@ export class SnapshotChain {
     return delta;
   }
 
-  /** Every id older than the newest answers 0010 from now on. */
+  /** Makes every id older than the newest answer 0010 from now on. */
   breakChain(): void {
     for (const snapshot of this.#retained.slice(0, -1)) snapshot.broken = true;
   }
@@ -195,7 +195,7 @@ export class SnapshotChain {
     return { sizes: sizes.size, hash: live ? null : marketHash(sizes), updatedAt: changedAt };
   }
 
-  /** Two live lines are the same whatever their market did (partner rule 4.2.6). */
+  /** Two live lines are the same, whatever their market did (partner rule 4.2.6). */
   #sameHash(item: Item, before: Frozen, after: Frozen): boolean {
     return before !== null && this.#resolve(item, before)?.hash === this.#resolve(item, after)?.hash;
   }
@@ -210,7 +210,7 @@ export class SnapshotChain {
     return { sizes: sizes.size, hash: item.bornLive ? null : marketHash(sizes), updatedAt };
   }
 
-  /** Over-reports (partner rules 2.8): some snapshot-priced SKUs that did not move. */
+  /** Over-reports (partner rules 2.8) some snapshot-priced SKUs that did not move. */
   #addNoops(changed: Set<Item>): void {
     this.#noopsDue += changed.size * this.#settings.noopShare;
     const { items } = this.#market;

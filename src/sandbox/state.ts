@@ -12,7 +12,7 @@ import { RequestLog } from './requests.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 import { World } from './world.ts';
 
-/** Everything that a sandbox has besides its server and its clock; a reset makes it anew. */
+/** The whole state of a sandbox except its server and its clock. A reset creates it again. */
 export interface State {
   readonly settings: Settings;
   readonly world: World;
@@ -21,7 +21,7 @@ export interface State {
   readonly listings: Listings;
   readonly intake: Intake;
   readonly faults: Faults;
-  /** How it answers where it was started with `ambiguous`; else null. */
+  /** How it answers if it was started with `ambiguous`; else null. */
   readonly ambiguities: Ambiguities | null;
   readonly gate: Gate;
   readonly ceiling: LiveLimiter;
@@ -31,7 +31,7 @@ export interface State {
   readonly rng: Rng;
 }
 
-/** A sandbox as it is at start: the same for the same settings and the same moment. */
+/** Creates the initial state of a sandbox: the same for the same settings and the same moment. */
 export function createState(settings: Settings): State {
   const world = new World(settings);
   const account = new SupplierAccount(settings.vacation, settings.sellerShipping);
@@ -54,7 +54,7 @@ export function createState(settings: Settings): State {
   };
 }
 
-/** What happens at every market interval: the market moves, a listing may sell, an order may move on. */
+/** Does what happens at every market interval: the market moves, a listing may sell, an order may move on. */
 export function stepState({ world, ambiguities, listings, orders, rng }: State): void {
   world.step();
   if (ambiguities !== null) emptySize(world, rng);
@@ -63,7 +63,7 @@ export function stepState({ world, ambiguities, listings, orders, rng }: State):
   orders.step();
 }
 
-/** A size keeps its entry without an ask, as the market leaves it only now and then. */
+/** Leaves a size its entry without an ask, which the market itself rarely does. */
 function emptySize(world: World, rng: Rng): void {
   const drawn = world.draw(rng);
   if (drawn !== null) world.setPrice(drawn.sku, drawn.size, null);

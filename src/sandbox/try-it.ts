@@ -6,13 +6,13 @@ import type { State } from './state.ts';
 export interface Example {
   readonly target?: string;
   readonly body?: object;
-  /** What has to be done before the request can succeed; it is shown in the request's place. */
+  /** A request that must come first, so that this one can succeed; it is shown instead. */
   readonly first?: { readonly method: string; readonly target: string; readonly body?: object };
 }
 
 const UNKNOWN = 'AB1234-567';
 
-/** A size that is on the market, with its price; `UNKNOWN` where hardly any is. */
+/** Returns a size that is on the market, with its price; `UNKNOWN` if hardly any is. */
 function sellable({ world }: Pick<State, 'world'>): { sku: string; size: string; price: number } {
   return world.draw(createRng(1)) ?? { sku: UNKNOWN, size: '9', price: 1000 };
 }
@@ -27,27 +27,27 @@ export function deltaExample(state: State): Example {
   return withSnapshot(state, (id) => ({ target: `/partner/catalog/delta?since=${encodeURIComponent(id)}` }));
 }
 
-/** GET /partner/lowest/{sku} of a SKU that has prices. */
+/** GET /partner/lowest/{sku} for a SKU with prices. */
 export function lowestExample(state: State): Example {
   return withGoods(state, ({ sku }) => ({ target: `/partner/lowest/${encodeURIComponent(sku)}` }));
 }
 
-/** POST /partner/lowest/bulk of a SKU that has prices. */
+/** POST /partner/lowest/bulk for a SKU with prices. */
 export function bulkExample(state: State): Example {
   return withGoods(state, ({ sku }) => ({ body: { [state.settings.dialect.bulkBodyKey]: [sku] } }));
 }
 
-/** A read below `prefix` of an order in `process`. */
+/** A read below `prefix` for an order in `process`. */
 export function orderExample(prefix: string): (state: State) => Example {
   return (state) => withOrder(state, ['process'], (id) => ({ target: prefix + id }));
 }
 
-/** PUT /partner/confirm/order of an order that may be confirmed. */
+/** PUT /partner/confirm/order for an order that may be confirmed. */
 export function confirmExample(state: State): Example {
   return withOrder(state, ['process'], (order_id) => ({ body: { order_id } }));
 }
 
-/** PUT /partner/update/tracking of an order that was confirmed. */
+/** PUT /partner/update/tracking for an order that was confirmed. */
 export function trackingExample(state: State): Example {
   return withOrder(state, ['matched', 'process'], (order_id) => ({
     body: { orders: [{ order_id, tracking_number: 'TH0123456789', courier: 'Flash' }] },
@@ -68,7 +68,7 @@ export function editExample(listingType: ListingType): (state: State) => Example
   };
 }
 
-/** POST /partner/batch/r2s of a SKU that the catalog knows. */
+/** POST /partner/batch/r2s for a SKU that the catalog knows. */
 export function intakeExample(state: State): Example {
   return withGoods(state, (goods) => ({ body: { items: [{ ...goods, quantity: 2 }] } }));
 }
@@ -94,14 +94,14 @@ function withSnapshot({ world }: State, example: (id: string) => Example): Examp
   return { first: { method: 'PUT', target: '/sandbox/catalog', body: { builder: 'running' } } };
 }
 
-/** Of something that is on the market; where hardly anything is, what puts something there. */
+/** Creates an example with something that is on the market; if hardly anything is, one that puts something there. */
 export function withGoods(state: State, example: (goods: ReturnType<typeof sellable>) => Example): Example {
   const goods = sellable(state);
   if (state.world.knows(goods.sku)) return example(goods);
   return { first: { method: 'PUT', target: `/sandbox/skus/${UNKNOWN}`, body: { sizes: { '9': 1000 } } } };
 }
 
-/** Of the account's oldest order in the first of these states that it has orders in. */
+/** Creates an example with the account's oldest order in the first of these states that has any. */
 function withOrder(
   { orders }: State,
   statuses: readonly OrderStatus[],

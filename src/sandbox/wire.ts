@@ -24,17 +24,17 @@ const MESSAGES: Record<CatalogCode | '0009', string> = {
   '0014': 'Catalog snapshot is stale, use the price endpoints',
 };
 
-/** The error body of pricing and catalog endpoints (partner rules 7.2). */
+/** Creates the error body of pricing and catalog endpoints (partner rules 7.2). */
 export function codeBody(code: CatalogCode | '0009'): Json {
   return { message: MESSAGES[code], code };
 }
 
 /** The service's own 500 (partner rules 7.2): the key is `errorMessage`. */
 export const SERVICE_ERROR: Json = { errorMessage: 'Internal Server Error' };
-/** 504: what stands before the service has given up. */
+/** 504: the gateway before the service has given up. */
 export const GATEWAY_TIMEOUT: Json = { message: 'Endpoint request timed out' };
 
-/** The lowest-price record (partner rules 2.4). */
+/** Creates the lowest-price record (partner rules 2.4). */
 export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Json {
   const entries: [string, unknown][] = [...sizes].map(([size, price]) => [size, entry(dialect, price)]);
   return {
@@ -46,7 +46,7 @@ export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Js
   };
 }
 
-/** The bulk answer (partner rules 2.5). */
+/** Creates the bulk answer (partner rules 2.5). */
 export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
   const list = (skus: string[]): unknown[] => elements(dialect, dialect.elements, skus);
   const count = (value: number): number | string => (dialect.counts === 'string' ? String(value) : value);
@@ -61,7 +61,7 @@ export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
   };
 }
 
-/** The manifest response (partner rules 2.7). */
+/** Creates the manifest response (partner rules 2.7). */
 export function manifestBody(dialect: Dialect, snapshot: Snapshot, url: string, expiresAt: number): Json {
   return {
     ...(dialect.otherIdField === null ? {} : { [dialect.otherIdField]: `not-${snapshot.id}` }),
@@ -75,7 +75,7 @@ export function manifestBody(dialect: Dialect, snapshot: Snapshot, url: string, 
   };
 }
 
-/** The delta response (partner rules 2.8). */
+/** Creates the delta response (partner rules 2.8). */
 export function deltaBody(dialect: Dialect, delta: Delta): Json {
   const list = (skus: string[]): unknown[] => elements(dialect, dialect.changedElements, skus);
   return {
@@ -87,7 +87,7 @@ export function deltaBody(dialect: Dialect, delta: Delta): Json {
   };
 }
 
-/** One line of the manifest file, with its line feed. */
+/** Creates one line of the manifest file, including its newline. */
 export function manifestLine(dialect: Dialect, line: Record<keyof ManifestLine, unknown>): string {
   return `${JSON.stringify({ ...line, ...extra(dialect, { rank: String(line.sku).length }) })}\n`;
 }
@@ -105,7 +105,7 @@ function elements(dialect: Dialect, kind: 'string' | 'object', skus: string[]): 
   return skus.map((sku) => ({ [dialect.skuField]: sku, ...extra(dialect, { note: 'n/a' }) }));
 }
 
-/** Members that nobody documented, where the dialect sends such. */
+/** Returns undocumented members if the dialect sends such. */
 export function extra(dialect: Dialect, members: Json): Json {
   return dialect.extraFields ? members : {};
 }

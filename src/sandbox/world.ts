@@ -15,11 +15,11 @@ export interface TruthRow {
   /** What the price routes answer now. */
   answer: 'record' | 'not_found';
   listed: boolean;
-  /** Its cohort as of the newest snapshot; null when not listed. */
+  /** Its cohort in the newest snapshot; null if not listed. */
   priceSource: PriceSource | null;
-  /** Its hash in the newest snapshot; null when live or not listed. */
+  /** Its hash in the newest snapshot; null if live or not listed. */
   hash: string | null;
-  /** Whole baht by size, now; empty where the price routes answer 0009. Null = an entry without a price. */
+  /** Present prices in whole baht by size; null for an entry without one. Empty if the price routes answer 0009. */
   sizeMap: Record<string, number | null>;
   /** `size_map.size_type` now. */
   sizeType: string;
@@ -35,19 +35,19 @@ export interface ManifestLine {
   updated_at: string;
 }
 
-/** How the price routes see a SKU now. `live` = the answer costs a live computation. */
+/** How the price routes see a SKU now. `live`: the answer takes a live computation. */
 export type Quote =
   | { result: 'record'; live: boolean; sizes: Sizes; details: Details }
   | { result: 'not_found' }
   | { result: 'failing' };
 
 /**
- * The partner's world: the present market, and the snapshots built from it. Seeded, no I/O. The price routes answer the
- * present market (partner rule 4.2.1); manifest and delta answer what the last `buildSnapshot` froze.
- * Moves by hand throw a `SandboxError` of kind `unknown_sku` for a SKU the world does not know.
+ * The partner's world: the present market, and the snapshots built from it. Seeded, no I/O. The price routes answer
+ * the present market (partner rule 4.2.1); manifest and delta answer what the last `buildSnapshot` froze. Moves by
+ * hand throw a `SandboxError` of kind `unknown_sku` for a SKU that the world does not know.
  */
 export class World {
-  /** Grows with `revokeUrls`: presigned URLs of an older generation answer 403. */
+  /** Increases with `revokeUrls`: presigned URLs of an older generation answer 403. */
   urlGeneration = 0;
   readonly #market: Market;
   readonly #chain: SnapshotChain;
@@ -65,8 +65,8 @@ export class World {
   }
 
   /**
-   * Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata.
-   * The examples have moves of their own.
+   * Runs random moves: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. The
+   * examples move on their own.
    */
   step(moves: number = this.#moves): void {
     stepMarket(this.#market, moves);
@@ -74,20 +74,20 @@ export class World {
     this.#hints.tell();
   }
 
-  /** What the source of hints has told after an id; without one all that is kept. */
+  /** Returns the hints after an id; by default all that are stored. */
   hints(after = 0): ToldHints {
     return this.#hints.after(after);
   }
 
   /**
-   * A release: most sizes of most listed SKUs of a line move now. Null: there is no such line; without names the one
-   * with most live SKUs.
+   * Moves most sizes of most listed SKUs of a line now, as in a release; without names, of the line with the most
+   * live SKUs. Returns null if there is no such line.
    */
   release(line: Partial<ProductLine> = {}): Released | null {
     return releaseLine(this.#market, line);
   }
 
-  /** Sets the price of a size (whole baht; null = an entry without a price); opens the size where it is missing. */
+  /** Sets the price of a size (whole baht; null for an entry without a price); opens the size if it is missing. */
   setPrice(sku: string, size: string, price: number | null): void {
     this.#market.setPrice(sku, size, price);
   }
@@ -96,7 +96,7 @@ export class World {
     this.#market.dropSize(sku, size);
   }
 
-  /** Moves a SKU to the other cohort (partner rule 4.2.7); seen by the catalog from the next snapshot on. */
+  /** Moves a SKU to the other cohort (partner rule 4.2.7); the catalog shows it from the next snapshot on. */
   cross(sku: string, to: PriceSource): void {
     this.#market.cross(sku, to);
   }
@@ -111,12 +111,12 @@ export class World {
     this.#market.remove(sku, options.priceable ?? false);
   }
 
-  /** Brings a withdrawn or removed SKU back, with new sizes. */
+  /** Brings back a withdrawn or removed SKU, with new sizes. */
   relist(sku: string): void {
     this.#market.relist(sku);
   }
 
-  /** Adds a brand-new SKU and returns its name; drawn where left out. Throws `sku_exists` for a known one. */
+  /** Adds a new SKU and returns its name, which is drawn by default. Throws `sku_exists` for a known one. */
   add(sku?: string, options: AddOptions = {}): string {
     return this.#market.add(sku, options);
   }
@@ -126,7 +126,7 @@ export class World {
     this.#market.correctSizeType(sku, value);
   }
 
-  /** Changes members of `product`, and only there. Moves no hash. */
+  /** Changes members of `product` only. Moves no hash. */
   setProduct(sku: string, partial: Partial<Product>): void {
     this.#market.setProduct(sku, partial);
   }
@@ -141,7 +141,7 @@ export class World {
     this.#market.setFailing(sku, on);
   }
 
-  /** Makes bulk calls with a SKU, also one that nobody knows, answer 400 as a whole (partner rule 7.1.400). */
+  /** Makes bulk calls with a SKU, even an unknown one, answer 400 as a whole (partner rule 7.1.400). */
   setRefused(sku: string, on: boolean): void {
     if (on) this.#market.refused.add(sku);
     else this.#market.refused.delete(sku);
@@ -160,7 +160,7 @@ export class World {
     return this.#chain.newest?.id ?? null;
   }
 
-  /** Every id older than the newest answers 0010 from now on. */
+  /** Makes every id older than the newest answer 0010 from now on. */
   breakChain(): void {
     this.#chain.breakChain();
   }
@@ -170,7 +170,7 @@ export class World {
     this.#chain.expire(keep);
   }
 
-  /** The builder stops: manifest and delta answer 0014, scheduled builds are skipped. */
+  /** Stops the builder: manifest and delta answer 0014, scheduled builds are skipped. */
   stopBuilder(): void {
     this.#chain.builderStopped = true;
   }
@@ -188,17 +188,17 @@ export class World {
     this.#chain.expire(0);
   }
 
-  /** Presigned URLs given out so far answer 403 from now on (partner rule 4.2.9). */
+  /** Makes presigned URLs issued so far answer 403 from now on (partner rule 4.2.9). */
   revokeUrls(): void {
     this.urlGeneration += 1;
   }
 
-  /** What is true now about every SKU that the price routes or the catalog know. */
+  /** Returns what is true now about every SKU that the price routes or the catalog know. */
   truth(): Map<string, TruthRow> {
     return new Map(this.#market.items.map((item) => [item.sku, this.#truthOf(item)]));
   }
 
-  /** The same about one SKU; undefined where the world has never known it. */
+  /** Returns the same about one SKU; undefined if the world has never known it. */
   find(sku: string): TruthRow | undefined {
     const item = this.#market.find(sku);
     return item && this.#truthOf(item);
@@ -220,13 +220,13 @@ export class World {
     };
   }
 
-  /** Whether the price routes or the catalog know a SKU. */
+  /** Returns whether the price routes or the catalog know a SKU. */
   knows(sku: string): boolean {
     const item = this.#market.find(sku);
     return item !== undefined && (item.priceable || item.rows);
   }
 
-  /** A size of a SKU that is on the market now, and about its price, drawn by `rng`; null where hardly any is. */
+  /** Draws a size of a SKU that is on the market now, and about its price, by `rng`; null if hardly any is. */
   draw(rng: Rng): { sku: string; size: string; price: number } | null {
     const { items } = this.#market;
     for (let tryNumber = 0; tryNumber < DRAW_TRIES; tryNumber += 1) {
@@ -243,7 +243,7 @@ export class World {
     return null;
   }
 
-  /** How the price routes see a SKU at this instant (partner rules 4.1). */
+  /** Returns how the price routes see a SKU at this instant (partner rules 4.1). */
   quote(sku: string): Quote {
     const item = this.#market.find(sku);
     if (item === undefined || !item.priceable) return { result: 'not_found' };
@@ -256,21 +256,21 @@ export class World {
     };
   }
 
-  /** The newest snapshot, or why none is servable (partner rules 4.2.manifest, 4.2.delta: 503). */
+  /** Returns the newest snapshot, or why none is servable (partner rules 4.2.manifest, 4.2.delta: 503). */
   servable(): Snapshot | '0012' | '0014' {
     const { newest } = this.#chain;
     if (newest === null) return '0012';
     return this.#chain.unavailable() ?? newest;
   }
 
-  /** What changed since a snapshot (partner rules 2.8), or the code of the refusal. */
+  /** Returns what changed since a snapshot (partner rules 2.8), or the code of the refusal. */
   delta(since: string | null): Delta | CatalogCode {
     return this.#chain.delta(since);
   }
 
   /**
-   * The lines of a snapshot, or null where it is freed. Reading may go on while the market moves, snapshots are built,
-   * and this one is freed.
+   * Returns the lines of a snapshot; null if it is freed. Reading may continue while the market moves, snapshots
+   * are built, and this one is freed.
    */
   lines(id: string): Iterable<ManifestLine> | null {
     const snapshot = this.#chain.find(id);

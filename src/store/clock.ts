@@ -5,15 +5,15 @@ import { isAnswer, storeFailure } from './connection/sql-errors.ts';
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
 export interface DatabaseClock {
   readonly now: number;
-  /** The latest time that it was seen at: it was set back where that is later than now. */
+  /** The latest time it is known to have shown. It was set back if that is later than now. */
   readonly highWater: number;
-  /** By so much it was set back, while what it has written is still being put right; else null. */
+  /** How far it was set back, until the times that it wrote are corrected; otherwise null. */
   readonly setBackSeconds: number | null;
-  /** By so much it is ahead of all others' (negative: behind), as a daemon has judged; null: it is not. */
+  /** How far it is ahead of all other clocks (negative: behind), as a daemon has judged; null if it is neither. */
   readonly aheadSeconds: number | null;
 }
 
-/** Null where the row is missing. */
+/** Returns null if the row is missing. */
 export async function readClock(sql: Sql): Promise<DatabaseClock | null> {
   const [row] = await sql<DatabaseClock[]>`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
@@ -24,19 +24,19 @@ export async function readClock(sql: Sql): Promise<DatabaseClock | null> {
 }
 
 export interface ClockNote {
-  /** Whether it has run on as other clocks do since it was last noted. */
+  /** Whether it has advanced as other clocks did since the last note. */
   readonly steady: boolean;
-  /** By so much it is ahead of all others'; null: it is not; undefined: that cannot be told. */
+  /** How far it is ahead of all other clocks; null if it is not, undefined if that is unknown. */
   readonly aheadSeconds?: number | null;
 }
 
-/** Since when the clock had run on before a note, and since when it has by that note; as Postgres writes times. */
+/** Since when the clock has run steadily, before and after a note, as text of Postgres. */
 export interface SteadySince {
   readonly before: string;
   readonly after: string;
 }
 
-/** Writes what a daemon has seen of the clock. The high-water mark only grows. Null where the row is missing. */
+/** Stores what a daemon has observed. The high-water mark only grows. Returns null if the row is missing. */
 export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<SteadySince | null> {
   const [noted] = await sql<SteadySince[]>`
     with noted as materialized (select steady_since from catalog_internal.clock for update)
@@ -47,7 +47,7 @@ export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): 
   return noted ?? null;
 }
 
-/** Takes back that a note has counted anew since when the clock runs on, unless somebody has since. */
+/** Undoes a note's reset of the time since which the clock runs steadily, unless it has been reset again. */
 export async function takeBackUnsteady(sql: Sql, { before, after }: SteadySince): Promise<void> {
   await sql`
     -- As text: the driver would send a time without its microseconds.
@@ -55,26 +55,26 @@ export async function takeBackUnsteady(sql: Sql, { before, after }: SteadySince)
     where steady_since = ${after}::text::timestamptz and set_back_seconds is null`;
 }
 
-/** No call takes this long: where Postgres's clock says that one has, the machine has slept, or that clock was set. */
+/** No call takes this long: if Postgres's clock says that one has, the machine has slept, or that clock was set. */
 const LATE = `interval '1 minute'`;
 
-/** SQL: whether Postgres's clock shows far more than a call takes since `askedAt`. */
+/** SQL: whether Postgres's clock shows far more time since `askedAt` than a call takes. */
 export const isLate = (sql: Queryable, askedAt: Date) => sql`
   clock_timestamp() > ${askedAt}::timestamptz + ${sql.unsafe(LATE)}`;
 
 /**
- * SQL: raises the high-water mark before times are written by a clock that may have been set since `askedAt`. That
- * clock may be set back, and this process may end, before any daemon has checked it: then what it has dated would stay
- * in the future. A row that is locked is skipped: its holder notes the time itself, or is putting times right while it
- * waits for rows of this transaction.
+ * SQL: raises the high-water mark before times are written by a clock that may have been set since `askedAt`. The
+ * clock may be set back, and this process may end, before any daemon has checked it; what it has dated would then stay
+ * in the future. A locked row is skipped: its holder notes the time itself, or is correcting times while it waits for
+ * rows of this transaction.
  */
 export const notingLateClock = (sql: Queryable, askedAt: Date) => sql`
   update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
   where exists (select from catalog_internal.clock where ${isLate(sql, askedAt)} for update skip locked)`;
 
 /**
- * SQL: raises the high-water mark for whoever dates by a clock that nobody has seen at this time for a minute: it may
- * have been set ahead since. As notingLateClock otherwise.
+ * SQL: raises the high-water mark before times are written by a clock that was last noted over a minute ago: it may
+ * have been set ahead since. Skips a locked row, like notingLateClock.
  */
 export const notingUnseenClock = (sql: Queryable) => sql`
   update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
@@ -82,10 +82,10 @@ export const notingUnseenClock = (sql: Queryable) => sql`
     select from catalog_internal.clock where clock_timestamp() > high_water + ${sql.unsafe(LATE)} for update skip locked
   )`;
 
-/** SKUs that are put right at a time. */
+/** SKUs corrected per transaction. */
 const PIECE = 5000;
 
-/** Postgres has refused to put this right; `cause` is its answer. */
+/** Postgres has refused to correct these times; `cause` is its answer. */
 export class NotPutRight extends Error {
   override readonly name = 'NotPutRight';
   readonly part: string;
@@ -96,7 +96,7 @@ export class NotPutRight extends Error {
   }
 }
 
-/** Does a part of the work. A failure of Postgres as a whole is no refusal of that part. */
+/** Runs one part of the correction. A failure of Postgres as a whole does not count as a refusal of that part. */
 async function puttingRight<T>(part: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -106,37 +106,35 @@ async function puttingRight<T>(part: string, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** What was done about a clock that was set back. */
+/** How far the clock was set back whose times were corrected. */
 export interface SetBack {
   readonly seconds: number;
 }
 
-/** Parts that are put right after what has one row, in this order. */
+/** The parts that redateRows leaves, in the order of their correction. */
 const PARTS = ['SKUs, prices and products', 'the ledger', 'followers', 'the histories'] as const;
 
 /**
- * How far a process has come with putting times right. What is done is not done again for the same clock: each time it
+ * How far a process has come in correcting times. A finished part is not repeated for the same clock: each repetition
  * would bring forward what waits, although the right clock has dated it since.
  */
 export interface RightSoFar {
-  /** By so many seconds the clock was set back; null: nothing is done. */
+  /** How many seconds the clock was set back; null if nothing is done. */
   seconds: number | null;
-  /** How many of PARTS are done, and of the next one the last SKU that is. */
+  /** How many of PARTS are done; `after` is the last SKU that is done of the next part. */
   parts: number;
   after: string;
 }
 
-/** Where putting right begins. */
 export const NOTHING_RIGHT: RightSoFar = { seconds: null, parts: 0, after: '' };
 
 /**
- * Once a clock that was ahead has been set back, corrects the times that it has written: times in the future, by which
- * nothing would come due and everything would look fresh. Everything but the SKUs is corrected at once; SKUs in pieces,
- * so that no session waits long. `done` is what this process did before, and is kept up to date: the next call goes on
- * there, unless the clock was set back again; if this process dies, it starts again. Returns null if the clock was not
- * set back. History comes last: mass moves are recognised by when moves were observed, so all doubts stay until it is
- * right.
- *
+ * Once a clock that was ahead has been set back, corrects the times that it wrote: with times in the future nothing
+ * would come due and everything would seem fresh. Everything but the SKUs is corrected at once; SKUs in pieces, so
+ * that no session waits long. `done` is the progress of this process and is updated: the next call continues there,
+ * unless the clock was set back again. If the process dies, the correction starts again. Returns null if the clock was
+ * not set back. History comes last: mass moves are recognised by when moves were observed, so all doubts stay until it
+ * is correct.
  * @throws NotPutRight if Postgres refuses, for example because of a seller's trigger: the next call tries that again
  */
 export async function putClockRight(
@@ -196,21 +194,21 @@ async function redateHistories(sql: Sql, seconds: number): Promise<void> {
   });
 }
 
-/** Everything but SKUs, followers and histories, and that it was set back. */
+/** Corrects everything but SKUs, followers and histories, and records that the clock was set back. */
 async function redateRows(sql: Sql): Promise<void> {
   await transaction(sql, async (tx) => {
     const [{ shift }] = await tx<[{ shift: number }]>`select catalog_internal.set_back_clock() as shift`;
-    // Earlier rather than later: reports that came after one stay after it, whichever clock has dated them.
+    // Earlier rather than later: reports that came after a token stay after it, whichever clock has dated them.
     if (shift > 0)
       await tx`
         update catalog_internal.left_tokens set left_at = least(left_at, clock_timestamp()) - make_interval(secs => ${shift})
         where left_at > clock_timestamp() - make_interval(secs => ${shift})`;
-    // Nobody knows when those were taken, and the next one, which would take them away, may be a minute off.
+    // Nobody knows when these were taken, and the next sample, which would replace them, may be a minute off.
     await tx`delete from catalog_internal.samples where minute > clock_timestamp()`;
   });
 }
 
-/** Returns the last SKU of the piece after `after`, or null. */
+/** Returns the last SKU of the piece after `after`, or null if there is none. */
 async function redatePiece(
   sql: Sql,
   what: 'skus' | 'due',
@@ -225,15 +223,15 @@ async function redatePiece(
   });
 }
 
-/** Whether Postgres's clock is reliable enough to delete something for its age. */
+/** Returns whether Postgres's clock is reliable enough to delete data because of its age. */
 export async function isClockSteady(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ steady: boolean | null }[]>`select catalog_internal.clock_is_steady() as steady`;
   return row?.steady === true;
 }
 
 /**
- * Whether the time since which Postgres's clock runs on was reset less than a minute ago: a daemon that has just begun
- * may take that back once the partner has answered.
+ * Returns whether the time since which Postgres's clock runs steadily was reset less than a minute ago: a daemon that
+ * has just started may undo that once the partner has answered.
  */
 export async function isSteadinessNew(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ new: boolean }[]>`

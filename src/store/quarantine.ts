@@ -1,13 +1,13 @@
 import type { Queryable, Sql } from './connection/db.ts';
 
-/** Something of the partner's that could not be used; `sample` is at most some hundred characters. */
+/** A record of the partner's that could not be used; `sample` is at most a few hundred characters. */
 export interface Quarantined {
   readonly reason: string;
   readonly sku: string | null;
   readonly sample: string | null;
 }
 
-/** Keeps samples of unusable records of a `source` ('manifest', 'bulk', 'store'). */
+/** Stores samples of unusable records of a `source` ('manifest', 'bulk', 'store'). */
 export async function quarantine(
   sql: Queryable,
   source: string,
@@ -21,19 +21,19 @@ export async function quarantine(
       ${records.map((r) => r.sample)}::text[]) as r(reason, sku, sample)`;
 }
 
-/** The reason of a SKU whose rows Postgres rejects for a privilege that is lacking; of others it is another. */
+/** The reason for a SKU whose rows Postgres rejects because a privilege is missing. */
 export const NO_PRIVILEGE = 'no-privilege';
 
-/** SKUs that are set aside because Postgres rejects their rows: how many, and the last of them. */
+/** SKUs set aside because Postgres rejects their rows: how many, and the latest one. */
 export interface NotStored {
   readonly skus: number;
   readonly last: string | null;
   readonly sample: string | null;
-  /** Whether that one is rejected for a privilege that is lacking. */
+  /** Whether the latest one is rejected because a privilege is missing. */
   readonly lacksPrivilege?: boolean;
 }
 
-/** How many SKUs wait at present because Postgres rejects their rows. */
+/** Counts the SKUs that wait because Postgres rejects their rows. */
 export async function readNotStored(sql: Queryable): Promise<NotStored> {
   const [row] = await sql<[NotStored]>`
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
@@ -44,7 +44,7 @@ export async function readNotStored(sql: Queryable): Promise<NotStored> {
   return row;
 }
 
-/** Drops all samples but the newest `keep`. */
+/** Deletes all samples but the newest `keep`. */
 export async function pruneQuarantine(sql: Sql, { keep }: { readonly keep: number }): Promise<void> {
   await sql`
     delete from catalog_internal.quarantine

@@ -1,14 +1,14 @@
 import { constant, scanning, type Sql } from './connection/db.ts';
 
-/** By how many times a table has more rows than Postgres plans for, and how many rows are few in any case. */
+/** A grown table has more than this many times the rows Postgres plans for; fewer rows count as FEW_ROWS. */
 const TIMES_AS_MANY = 10;
 const FEW_ROWS = 1000;
 
 /**
- * Analyzes the mirror's tables that have many times as many rows as Postgres plans for, as where they were analyzed
- * while their rows were gone: it takes their pages for empty, and compares each row of a catalog with each. Autovacuum
- * does so within minutes, but where it is off, late, or held up, it may be hours. Tables that were never analyzed, or
- * had no page then, are planned for by their size, and that does. What somebody has locked waits for the next time.
+ * Analyzes those tables of the mirror that have many times the rows Postgres plans for, for example because they were
+ * analyzed while empty: Postgres then takes their pages for empty and compares each row of a catalog with each.
+ * Autovacuum corrects that within minutes, but may be off, late or blocked for hours. Tables that were never analyzed,
+ * or had no page then, are planned by their size, which is good enough. A locked table waits for the next call.
  * Returns the names of the tables.
  */
 export async function analyzeGrown(sql: Sql): Promise<string[]> {

@@ -82,7 +82,10 @@ export interface DownloadedManifest {
   /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null if unknown. */
   readonly live: number;
   readonly livePricedSkuCount: number | null;
-  /** Consecutive runs that failed before this one, for any reason, and why a manifest was last refused. */
+  /**
+   * Consecutive runs that failed before this one, for any reason except a refused request, and why a manifest was last
+   * refused.
+   */
   readonly failures: number;
   readonly lastRefusal: string | null;
   /** Set if a cache has kept the file since before its snapshot was built. */

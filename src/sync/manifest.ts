@@ -32,7 +32,15 @@ import {
   refusedDownload,
   refusedOffer,
 } from './manifest-decision.ts';
-import { failedAfter, failureOf, postponedBy, type TaskOutcome, retryAfter } from './outcome.ts';
+import {
+  type Failure,
+  failedAfter,
+  failureOf,
+  otherThanRefused,
+  postponedBy,
+  type TaskOutcome,
+  retryAfter,
+} from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** How many presigned URLs a run asks for, if they stop working early (partner rule 4.2.9). */
@@ -85,7 +93,7 @@ export async function syncManifest(
     const outcome = await baselineOnce(ctx, run, signal);
     if (!(outcome instanceof PartnerError)) return outcome;
     if (attempt >= URL_TRIES)
-      return failedAfter(run, ctx.settings.intervals.manifestMs, {
+      return failed(ctx, run, {
         ...failureOf(outcome),
         hint: 'the presigned URL keeps failing: ask the partner',
       });
@@ -118,7 +126,7 @@ async function baselineOnce(
     const judged = {
       ...read,
       skuCount: meta.skuCount,
-      failures: run.failures,
+      failures: otherThanRefused(run),
       lastRefusal: state.manifestRefused,
       shrinkConfirmed: state.shrinkConfirmed,
       minShare: ctx.settings.catalog.manifestMinShare,
@@ -153,7 +161,7 @@ async function baselineOnce(
   } catch (error) {
     if (error instanceof PartnerError) {
       if (error.kind === 'url-expired') return error;
-      return failedAfter(run, ctx.settings.intervals.manifestMs, failureOf(error));
+      return failed(ctx, run, failureOf(error));
     }
     if (error instanceof BaselineSuperseded) return superseded(ctx, error);
     throw error;
@@ -181,9 +189,8 @@ export async function askManifest(
   // A future time says nothing about the snapshot's age, and would make every later snapshot look older.
   const { generatedAt } = asked.value;
   if (generatedAt === null) return asked;
-  const now = await databaseNow(ctx.sql);
-  const toCome = generatedAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
-  return toCome ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
+  const latest = (await databaseNow(ctx.sql)).getTime() + CLOCK_SKEW_MS;
+  return generatedAt.getTime() > latest ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
 }
 
 /** Returns the counts with which later manifest responses are compared. */
@@ -238,6 +245,9 @@ function causeOf(before: SyncState, at: Date, { intervals }: SyncContext['settin
   return before.shrinkConfirmed || sinceMs < intervals.manifestMs ? 'asked' : 'schedule';
 }
 
+const failed = ({ settings }: SyncContext, run: TaskRun, failure: Failure) =>
+  failedAfter(run, settings.intervals.manifestMs, failure);
+
 async function refused(
   ctx: SyncContext,
   run: TaskRun,
@@ -245,11 +255,7 @@ async function refused(
   problem: string | undefined,
 ): Promise<TaskOutcome> {
   await noteManifestRefused(ctx.sql, reason);
-  return failedAfter(run, ctx.settings.intervals.manifestMs, {
-    because: reason,
-    hint: REFUSAL_HINTS[reason],
-    problem,
-  });
+  return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason], problem });
 }
 
 /**
@@ -326,9 +332,8 @@ async function download(
     reportedAt = now;
     await reportProgress(manifest, total, { bytes, elapsedMs: now - startedAt });
   }
-  if (total.rejected > 0) {
+  if (total.rejected > 0)
     ctx.emit({ event: 'manifest.rejected-lines', rejected: total.rejected, reasons: total.reasons });
-  }
   return total;
 }
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type GivenMirror, giveMirror } from '../support/given-mirror.ts';
+import { readPostgresFacts } from '../../src/cli/doctor/postgres-facts.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { type GivenMirror, spoiltCopy, writtenMirror } from '../support/given-mirror.ts';
 import { advised, runHere } from '../support/run-here.ts';
 
 /*
@@ -9,22 +11,11 @@ import { advised, runHere } from '../support/run-here.ts';
 
 let given: GivenMirror;
 beforeAll(async () => {
-  given = await giveMirror();
-  await given.admin`insert into catalog.skus (sku, in_manifest, state) values ('A1', true, 'not_found')`;
-  // As one that is written to: copies of it have all sequences looked at before they are.
-  await given.admin`select catalog_internal.lock_changes()`;
-  // Nobody may be connected to what is copied.
-  await given.admin.end({ timeout: 1 });
+  given = await writtenMirror();
 });
 afterAll(() => given[Symbol.asyncDispose]());
 
-/** A copy of the mirror that may be spoilt. */
-async function spoilt(...statements: readonly string[]): Promise<GivenMirror> {
-  const mirror = await giveMirror(given);
-  onTestFinished(() => mirror[Symbol.asyncDispose]());
-  for (const statement of statements) await mirror.admin.unsafe(statement);
-  return mirror;
-}
+const spoilt = (...statements: readonly string[]) => spoiltCopy(given, statements);
 
 const ROLES_ASKED = 'revoke execute on function pg_has_role(oid, text) from public';
 
@@ -94,4 +85,11 @@ test.each<[string, string[], string[], number, RegExp]>([
 test('but what it grants to nobody is no lack of the mirror’s', async () => {
   const { code, stderr } = await runHere(['sql', "select pg_read_file('x')"], given.url);
   expect([code, stderr]).toEqual([1, 'permission denied for function pg_read_file']);
+});
+
+test('doctor judges Postgres without what it tells of locks, where that is closed', async () => {
+  const mirror = await spoilt('revoke select on pg_locks from public');
+  const sql = connect(mirror.url, { max: 1 });
+  onTestFinished(() => sql.end({ timeout: 1 }));
+  expect(await readPostgresFacts(sql, Date.now)).toMatchObject({ lockHolders: [] });
 });

@@ -8,7 +8,7 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { versionBefore } from '../migrations/support.ts';
 import { dropRoles } from '../security/neighbours.ts';
 import { createDatabase } from '../support/db.ts';
-import { type GivenMirror, giveMirror } from '../support/given-mirror.ts';
+import { type GivenMirror, spoiltCopy, writtenMirror } from '../support/given-mirror.ts';
 import { advised, runHere } from '../support/run-here.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -19,23 +19,11 @@ import { settingsWith } from '../support/settings.ts';
 
 let given: GivenMirror;
 beforeAll(async () => {
-  given = await giveMirror();
-  await given.admin`insert into catalog.skus (sku, in_manifest, state) values ('A1', true, 'not_found')`;
-  // As one that is written to: copies of it have all sequences looked at before they are.
-  await given.admin`select catalog_internal.lock_changes()`;
-  // Nobody may be connected to what is copied.
-  await given.admin.end({ timeout: 1 });
+  given = await writtenMirror();
 });
 afterAll(() => given[Symbol.asyncDispose]());
 
-/** A copy of the mirror that may be spoilt. */
-async function spoilt(...statements: readonly string[]): Promise<GivenMirror> {
-  const mirror = await giveMirror(given);
-  onTestFinished(() => mirror[Symbol.asyncDispose]());
-  for (const statement of statements)
-    await mirror.admin.unsafe(statement.replaceAll('mirror_role', mirror.role));
-  return mirror;
-}
+const spoilt = (...statements: readonly string[]) => spoiltCopy(given, statements);
 
 const QUERY = ['sql', 'select sku from catalog.current_prices'];
 

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeParquet } from '../../src/cli/export-parquet.ts';
 import { createPendingFile } from '../../src/cli/export-pending-file.ts';
 
 async function folderOf(): Promise<string> {
@@ -92,6 +93,23 @@ test.each(['sync', 'close'] as const)(
     expect(await readdir(folder)).toEqual([]);
   },
 );
+
+test('only an error of the file itself is told as one: a connection that breaks while it is written to has the same syscall', async () => {
+  const folder = await folderOf();
+  const file = await createPendingFile(join(folder, 'x'), false);
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
+  const reset = Object.assign(new Error('write ECONNRESET'), { code: 'ECONNRESET', syscall: 'write' });
+  const failing = async function* (): AsyncGenerator<never> {
+    yield await Promise.reject(reset);
+  };
+  await expect(writeParquet(file, [{ name: 'sku', type: 'text' }], failing(), () => {})).rejects.toBe(reset);
+  Object.assign(file.handle, { appendFile: () => Promise.reject(full) });
+  await expect(file.appendFile(Buffer.from('more'))).rejects.toMatchObject({
+    kind: 'not-written',
+    cause: full,
+  });
+  await file.dispose();
+});
 
 test('a name that a folder has taken since is told, and the folder is as it was', async () => {
   const folder = await folderOf();

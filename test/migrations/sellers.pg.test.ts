@@ -7,14 +7,25 @@ import { createDatabase } from '../support/db.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { laterVersion, versionBefore } from './support.ts';
 
-test('a seller who has inserted a promise and then reads what is kept of it is no victim of an upgrade', async () => {
-  const database = await createDatabase('empty');
-  const { url } = database;
-  const sql = connect(url, { max: 1 });
+/** A database of one test, and a session of the seller's. */
+async function databaseOf(as: 'empty' | 'migrated') {
+  const database = await createDatabase(as);
+  const sql = connect(database.url, { max: 1 });
   onTestFinished(async () => {
     await sql.end({ timeout: 2 });
     await database.drop();
   });
+  return { url: database.url, sql };
+}
+
+const failing = (migrating: Promise<unknown>): Promise<unknown> =>
+  migrating.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+
+test('a seller who has inserted a promise and then reads what is kept of it is no victim of an upgrade', async () => {
+  const { url, sql } = await databaseOf('empty');
   const folder = versionBefore(await temporaryFolder(onTestFinished), '0068_moment_of_a_query');
   await migrateDatabase(url, { folder });
   await sql.begin(async (seller) => {
@@ -43,19 +54,11 @@ const STANDING = [
 ] as const;
 
 test('of what a seller has built on what a migration makes anew, it is said what that is and what to do, and nothing is lost', async () => {
-  const database = await createDatabase('migrated');
-  const sql = connect(database.url, { max: 1 });
-  onTestFinished(async () => {
-    await sql.end({ timeout: 2 });
-    await database.drop();
-  });
+  const { url, sql } = await databaseOf('migrated');
   for (const [what, theirs, ours] of STANDING) {
     await sql.unsafe(theirs);
     const folder = laterVersion(await temporaryFolder(onTestFinished), ours);
-    const error = await migrateDatabase(database.url, { folder }).then(
-      () => null,
-      (reason: unknown) => reason,
-    );
+    const error = await failing(migrateDatabase(url, { folder }));
     expect({ what, error }).toMatchObject({ error: { kind: 'migration-failed' } });
     const { hint, cause } = error as MigrationError;
     expect({ what, hint }).toMatchObject({
@@ -68,12 +71,7 @@ test('of what a seller has built on what a migration makes anew, it is said what
 });
 
 test('an event trigger that says Postgres cannot do it is told as one, and nobody is to drop what is his', async () => {
-  const database = await createDatabase('migrated');
-  const sql = connect(database.url, { max: 1 });
-  onTestFinished(async () => {
-    await sql.end({ timeout: 2 });
-    await database.drop();
-  });
+  const { url, sql } = await databaseOf('migrated');
   await sql.unsafe(`
     create function public.no_views() returns event_trigger language plpgsql
       as $$ begin raise 'views are made by the DBA' using errcode = 'feature_not_supported'; end $$;
@@ -82,13 +80,23 @@ test('an event trigger that says Postgres cannot do it is told as one, and nobod
     await temporaryFolder(onTestFinished),
     'create view catalog.later as select 1 as one',
   );
-  const error = await migrateDatabase(database.url, { folder }).then(
-    () => null,
-    (reason: unknown) => reason,
-  );
+  const error = await failing(migrateDatabase(url, { folder }));
   expect(error).toMatchObject({
     kind: 'migration-failed',
     hint: REMEDIES['refused-by-trigger'].hint,
     cause: expect.objectContaining({ message: 'views are made by the DBA' }) as Error,
+  });
+});
+
+test('a migration that has found by itself what a seller has built says so, and blames no trigger', async () => {
+  const { url, sql } = await databaseOf('empty');
+  const folder = versionBefore(await temporaryFolder(onTestFinished), '0016_strange_databases');
+  await migrateDatabase(url, { folder });
+  await sql`create view public.mine as select sku from catalog.current_prices`;
+  const error = await failing(migrateDatabase(url));
+  expect(error).toMatchObject({
+    kind: 'migration-failed',
+    hint: expect.stringMatching(/^something of yours.* drop it, start again/) as string,
+    cause: expect.objectContaining({ message: expect.stringMatching(/: .*mine\. Keep/) as string }) as Error,
   });
 });

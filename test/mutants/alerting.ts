@@ -138,8 +138,8 @@ export const ALERTING: readonly Mutant[] = [
     ['test/contract/manifest-refusals.e2e.test.ts'],
     [
       'manifest: a refusal names no numbers',
-      '    hint: REFUSAL_HINTS[reason],\n    problem,\n  }',
-      '    hint: REFUSAL_HINTS[reason],\n  }',
+      'hint: REFUSAL_HINTS[reason], problem }',
+      'hint: REFUSAL_HINTS[reason] }',
     ],
   ),
   ...faultsOf(

@@ -84,6 +84,15 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['privileges: doctor calls what it may not', 'migrated && owned && mayCall', 'migrated && owned'],
   ),
   ...faultsOf(
+    'src/cli/doctor/postgres-facts.ts',
+    ['test/cli/closed.pg.test.ts'],
+    [
+      'privileges: doctor ends where Postgres’s locks are closed to it',
+      "ifAllowed(readLockHolders(sql, 'all'), [])",
+      "readLockHolders(sql, 'all')",
+    ],
+  ),
+  ...faultsOf(
     'src/cli/doctor.ts',
     ['test/doctor/lacking.pg.test.ts'],
     ['privileges: requests are counted by functions that may not be called', ' || isShut', ''],

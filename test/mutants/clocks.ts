@@ -140,8 +140,8 @@ export const CLOCKS: readonly Mutant[] = [
     ['test/sync/build-times.pg.test.ts'],
     [
       'manifest: a build time is yet to come by the clock of the host',
-      'const now = await databaseNow(ctx.sql);',
-      'const now = new Date(ctx.clock.now());',
+      '(await databaseNow(ctx.sql)).getTime() + CLOCK_SKEW_MS',
+      'ctx.clock.now() + CLOCK_SKEW_MS',
     ],
   ),
   ...faultsOf(

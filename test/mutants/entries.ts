@@ -37,8 +37,8 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'forms: records of another form are read before answers have agreed',
-      'answers >= ALIKE && isAmong(form, priceFields) ? form : null;\n}\n\n/** Both',
-      'answers >= 1 && isAmong(form, priceFields) ? form : null;\n}\n\n/** Both',
+      'answers >= ALIKE && isAmong(form, priceFields) ? form : null;\n}\n\n/** Returns both',
+      'answers >= 1 && isAmong(form, priceFields) ? form : null;\n}\n\n/** Returns both',
     ],
     [
       'forms: an answer of the other form alone is a change of form',

@@ -139,8 +139,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
     [
       'mass moves: begin again by an answer of before',
-      '.count === 0) return null;\n  // Before it is said',
-      '.count === 0) await null;\n  // Before it is said',
+      '.count === 0) return null;\n  // Before it is stored',
+      '.count === 0) await null;\n  // Before it is stored',
     ],
     [
       'mass moves: the whole history is read',

@@ -86,8 +86,13 @@ export const OCCUPIED: readonly Mutant[] = [
     ['occupied: what is built on a row type is to be tried again', "'2BP01', '0A000'", "'2BP01'"],
     [
       'occupied: what an event trigger raises is told as what sellers have built',
-      "carried(error, 'routine') === RAISES",
+      "carried(error, 'routine') === 'exec_stmt_raise'",
       "carried(error, 'routine') === ''",
+    ],
+    [
+      'occupied: what a migration has found by itself is told as an event trigger',
+      "sqlState(error) === '0A000' && carried",
+      'carried',
     ],
     ['occupied: it is not said which view is in the way', "detail === '' ? '' : `", "true ? '' : `"],
   ),

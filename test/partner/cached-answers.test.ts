@@ -1,8 +1,7 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient, type Permit } from '../../src/partner/client.ts';
+import { describe, expect, test } from 'vitest';
+import type { Permit } from '../../src/partner/client.ts';
 import { answersSince } from '../../src/partner/delta-answer.ts';
-import { PATIENCE_MS } from '../support/eventually.ts';
+import { clientOf as plainClientOf } from './plain-client.ts';
 import { answer, serve } from './server.ts';
 
 const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
@@ -18,19 +17,7 @@ async function clientOf(body: object, age: string | null) {
     answer(response, 200, body);
   });
   const dates: (Date | null)[] = [];
-  const client = createPartnerClient({
-    baseUrl,
-    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: PATIENCE_MS,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
-    allowInsecure: false,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
-    observe: ({ date }) => dates.push(date),
-  });
-  onTestFinished(() => client.close());
+  const client = plainClientOf(baseUrl, { observe: ({ date }) => dates.push(date) });
   const outcomes: string[] = [];
   const permit: Permit = {
     async settle(outcome) {

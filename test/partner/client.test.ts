@@ -1,15 +1,9 @@
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import {
-  createPartnerClient,
-  type PartnerClientOptions,
-  type Permit,
-  type RequestObservation,
-} from '../../src/partner/client.ts';
+import { describe, expect, test } from 'vitest';
+import type { PartnerClientOptions, Permit, RequestObservation } from '../../src/partner/client.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import { PATIENCE_MS } from '../support/eventually.ts';
+import { clientOf as plainClientOf } from './plain-client.ts';
 import { answer, bodyText, serve, type Listener } from './server.ts';
 
 const API_KEY = 'key-canary';
@@ -28,20 +22,11 @@ class RecordingPermit implements Permit {
 
 function clientOf(baseUrl: URL, overrides: Partial<PartnerClientOptions> = {}) {
   const observed: RequestObservation[] = [];
-  const client = createPartnerClient({
-    baseUrl,
+  const client = plainClientOf(baseUrl, {
     credentials: () => ({ apiKey: API_KEY, secret: SECRET }),
-    timeoutMs: PATIENCE_MS,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
-    allowInsecure: false,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
     observe: (observation) => observed.push(observation),
     ...overrides,
   });
-  onTestFinished(() => client.close());
   return { client, observed, permit: new RecordingPermit() };
 }
 

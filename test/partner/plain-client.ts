@@ -1,13 +1,13 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient } from '../../src/partner/client.ts';
+import { createPartnerClient, type PartnerClientOptions } from '../../src/partner/client.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
 
 /** A permit that counts nothing. */
 export const permit = { settle: async () => Promise.resolve() };
 
-/** Creates a client with the usual names, for the length of one test. */
-export function clientOf(baseUrl: URL) {
+/** Creates a client with the usual names, except for `options`, for the length of one test. */
+export function clientOf(baseUrl: URL, options: Partial<PartnerClientOptions> = {}) {
   const client = createPartnerClient({
     baseUrl,
     credentials: () => ({ apiKey: 'key', secret: 'secret' }),
@@ -18,6 +18,7 @@ export function clientOf(baseUrl: URL) {
     allowInsecure: false,
     userAgent: 'catalog-mirror/test',
     clock: systemClock,
+    ...options,
   });
   onTestFinished(() => client.close());
   return client;

@@ -4,13 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { inspect } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient } from '../../src/partner/client.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import type { ProxySettings, ProxySource } from '../../src/partner/proxy.ts';
 import { certificate } from '../security/tls-proxy.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
+import { clientOf as plainClientOf } from './plain-client.ts';
 import { answer, type Listener } from './server.ts';
 
 export const LOGIN = 'ann:proxy-canary';
@@ -34,19 +33,12 @@ export async function proxied(login?: string): Promise<HttpProxy> {
 
 export function clientOf(baseUrl: URL, proxy: ProxySettings | undefined, timeoutMs = PATIENCE_MS) {
   const outcomes: string[] = [];
-  const client = createPartnerClient({
-    baseUrl,
+  const client = plainClientOf(baseUrl, {
     credentials: () => ({ apiKey: 'key-canary', secret: 'secret-canary' }),
     timeoutMs,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
     allowInsecure: true,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
     proxy,
   });
-  onTestFinished(() => client.close());
   const permit = { settle: async (outcome: string) => void outcomes.push(outcome) };
   return { delta: () => client.delta(permit, 's1'), client, outcomes };
 }

@@ -1,8 +1,7 @@
-import { onTestFinished, expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient } from '../../src/partner/client.ts';
+import { expect, test } from 'vitest';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { all, fileAt, lineText } from './manifest-reading.ts';
+import { clientOf, permit } from './plain-client.ts';
 import { serve } from './server.ts';
 
 const ENDLESS = { timeout: 20_000 };
@@ -33,20 +32,7 @@ test('a download ends at once when the daemon stops', ENDLESS, async () => {
 });
 
 test('a request takes at most PARTNER_TIMEOUT while the daemon runs', ENDLESS, async () => {
-  const client = createPartnerClient({
-    baseUrl: await serve(() => undefined),
-    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: 100,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
-    allowInsecure: false,
-    userAgent: 'test',
-    clock: systemClock,
-    observe: () => undefined,
-  });
-  onTestFinished(() => client.close());
-  const permit = { settle: () => Promise.resolve() };
+  const client = clientOf(await serve(() => undefined), { timeoutMs: 100 });
   expect(await ended(client.bulk(permit, ['A'], running()))).toBe('timeout');
   expect(await ended(client.delta(permit, 's1', running()))).toBe('timeout');
   expect(await ended(client.manifest(permit, running()))).toBe('timeout');

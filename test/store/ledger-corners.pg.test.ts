@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import type { ErrorCause, SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { promoteMetadata, endWaits } from '../../src/store/ledger/due.ts';
@@ -110,7 +110,7 @@ describe('a row of the ledger', () => {
       await sql`update catalog_internal.due set held_until = null`;
       await applyAnswer(sql, await claimAll(sql), results, REFRESH);
     };
-    const error = (sku: string, because: string) =>
+    const error = (sku: string, because: ErrorCause) =>
       ({ sku, kind: 'error', waitMs: HOUR, because, blame: 'general' }) as const;
     await ask(error('A', 'reported'), error('B', 'omitted'), error('C', 'unreadable'));
     expect(await causes()).toEqual(['reported', 'omitted', 'unreadable']);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import type { ErrorCause, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
@@ -23,7 +23,7 @@ import {
 const store = useStore();
 
 const MINUTE = 60_000;
-const error = (because: string): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
+const error = (because: ErrorCause): SkuResult => ({ sku: 'A', kind: 'error', because, waitMs: MINUTE });
 const deferred: SkuResult = { sku: 'A', kind: 'deferred', waitMs: 5 * MINUTE };
 
 async function pricedAnHourAgo(): Promise<void> {
@@ -51,7 +51,7 @@ async function trustOfA() {
 }
 
 describe('an answer that is not the price of before, and that nobody can read', () => {
-  test.each(['unreadable', 'contradictory'])('makes its SKU due: %s', async (because) => {
+  test.each(['unreadable', 'contradictory'] as const)('makes its SKU due: %s', async (because) => {
     await pricedAnHourAgo();
     expect(await trustOfA()).toMatchObject({ doubt: null, actionable: true });
     await inSpareSlot(error(because));
@@ -87,7 +87,7 @@ test('a deferral has its SKU asked again after the wait, and not when its sweep 
   expect(row?.heldFor).toBeCloseTo((5 * MINUTE) / HOUR, 2);
 });
 
-test.each(['reported', 'omitted'])(
+test.each(['reported', 'omitted'] as const)(
   'an error that says nothing leaves spare slots their SKU: %s',
   async (because) => {
     await pricedAnHourAgo();

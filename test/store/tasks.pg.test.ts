@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import {
   callPause,
   endTask,
@@ -9,17 +10,21 @@ import {
   showProgress,
   startTask,
   type TaskEnd,
+  type TaskRun,
 } from '../../src/store/ledger/tasks.ts';
 import { refreshManifest } from '../../src/store/sellers/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();
 
-async function started(): Promise<string> {
+async function next(): Promise<TaskRun> {
   const run = await startTask(store.sql, 'delta', HOUR);
   if (run === null) throw new Error('not its time');
-  return run.run;
+  return run;
 }
+
+const started = async (): Promise<string> => (await next()).run;
 
 async function end(run: string, how: TaskEnd, nextInMs: number): Promise<void> {
   await endTask(store.sql, 'delta', run, { how, outcome: how, nextInMs });
@@ -112,6 +117,43 @@ describe('a task', () => {
       failures.push((await delta()).failures);
     }
     expect(failures).toEqual([1, 2, 2, 3, 0, 0, 1]);
+  });
+
+  const REFUSED = { how: 'failed', outcome: 'refused', nextInMs: 0, isRefusal: true } as const;
+
+  test('has no refusals from before its failures began, whoever has forgotten these', async () => {
+    for (let times = 0; times < 2; times += 1) await endTask(store.sql, 'delta', await started(), REFUSED);
+    const third = await next();
+    expect(third).toMatchObject({ failures: 2, refusals: 2 });
+    await end(third.run, 'postponed', 0);
+    const fourth = await next();
+    expect(fourth).toMatchObject({ failures: 2, refusals: 2 });
+    await end(fourth.run, 'postponed', 0);
+    // As a version does that knows of no refusals.
+    await store.sql`update catalog_internal.tasks set failures = 0 where task = 'delta'`;
+    const first = await next();
+    expect(first).toMatchObject({ failures: 0, refusals: 0 });
+    await end(first.run, 'failed', 0);
+    const second = await next();
+    expect(second).toMatchObject({ failures: 1, refusals: 0 });
+    await endTask(store.sql, 'delta', second.run, REFUSED);
+    expect(await next()).toMatchObject({ failures: 2, refusals: 1 });
+  });
+
+  test('asked for just as a run of it ends that was refused has no refusals either', async () => {
+    const run = await started();
+    let asked: Promise<void> | undefined;
+    await store.sql.begin(async (tx) => {
+      await endTask(tx as unknown as Sql, 'delta', run, REFUSED);
+      asked = requestTask(store.sql, 'delta');
+      await eventually(async () => {
+        const waiting = await store.sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return waiting.count === 1;
+      });
+    });
+    await asked;
+    expect(await next()).toMatchObject({ failures: 0, refusals: 0 });
   });
 
   test('that fails keeps the time of its last success', async () => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { onTestFinished } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { dropRoles } from '../security/neighbours.ts';
 import { createDatabase, type TestDatabase } from './db.ts';
@@ -64,4 +65,23 @@ export async function giveMirror(like?: GivenMirror): Promise<GivenMirror> {
       if (like === undefined) await dropRoles(role);
     },
   };
+}
+
+/** One for copies: it has the SKU A1, and nobody is connected to it. */
+export async function writtenMirror(): Promise<GivenMirror> {
+  const mirror = await giveMirror();
+  await mirror.admin`insert into catalog.skus (sku, in_manifest, state) values ('A1', true, 'not_found')`;
+  // As one that is written to: copies of it have all sequences looked at before they are.
+  await mirror.admin`select catalog_internal.lock_changes()`;
+  await mirror.admin.end({ timeout: 1 });
+  return mirror;
+}
+
+/** A copy, for the length of one test, on which these statements were run; `mirror_role` stands for its role. */
+export async function spoiltCopy(like: GivenMirror, statements: readonly string[]): Promise<GivenMirror> {
+  const mirror = await giveMirror(like);
+  onTestFinished(() => mirror[Symbol.asyncDispose]());
+  for (const statement of statements)
+    await mirror.admin.unsafe(statement.replaceAll('mirror_role', mirror.role));
+  return mirror;
 }

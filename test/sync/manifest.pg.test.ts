@@ -154,6 +154,16 @@ test('a cached file that predates its snapshot is read again, and in the end acc
   });
 });
 
+test('a refused request does not count as a try to read the file', async () => {
+  const kept = () => sync(gzipSync(fileOf(BATCH)), BATCH, null, { age: '9000', builtMsAgo: HOUR });
+  await noteManifestRefused(store.sql, 'kept-file');
+  await failedBefore(3);
+  await store.sql`insert into catalog_internal.refused_tasks (task, refusals) values ('manifest', 1)`;
+  expect(await kept()).toMatchObject({ kind: 'failed', because: 'kept-file' });
+  await failedBefore(4);
+  expect(await kept()).toMatchObject({ kind: 'done' });
+});
+
 test('the age of a cached file is measured by the clock of Postgres', async () => {
   const behind: Clock = { ...systemClock, now: () => Date.now() - 8 * HOUR };
   await failedBefore(3);

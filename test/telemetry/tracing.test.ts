@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
@@ -87,6 +87,31 @@ test('a collector that hangs: spans are dropped, memory does not grow, and the e
   const from = performance.now();
   await close();
   expect(performance.now() - from).toBeLessThan(10_000);
+});
+
+test.each<[string, Record<string, string>, string]>([
+  ['its default', {}, 'catalog-mirror'],
+  ['that of OTEL_RESOURCE_ATTRIBUTES', { OTEL_RESOURCE_ATTRIBUTES: 'service.name=shop' }, 'shop'],
+  [
+    'that of OTEL_SERVICE_NAME, if both are set',
+    { OTEL_RESOURCE_ATTRIBUTES: 'service.name=shop', OTEL_SERVICE_NAME: 'prices' },
+    'prices',
+  ],
+])('the service name is %s', async (_which, env, name) => {
+  await using receiver = await startReceiver();
+  for (const [variable, value] of Object.entries(env)) vi.stubEnv(variable, value);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const settings = settingsWith({
+    ...env,
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  });
+  const { tracer, close } = await openTracing(settings, logged().log, systemClock);
+  await tracer.span('one', {}, async () => {});
+  await close();
+  expect(receiver.spans[0]?.resource).toMatchObject({ 'service.name': name });
 });
 
 test('headers are those of their file at the time, the ones for traces first', async () => {

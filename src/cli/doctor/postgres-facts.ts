@@ -213,7 +213,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     daemons: migrated && owned ? await ifAllowed(countDaemons(sql), null) : closed ? null : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
-    lockHolders: await readLockHolders(sql, 'all'),
+    lockHolders: await ifAllowed(readLockHolders(sql, 'all'), []),
     lacking: migrated ? lacks : [],
     misowned: migrated ? own.misowned : [],
     acting: own.acting,

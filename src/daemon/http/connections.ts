@@ -15,7 +15,7 @@ export interface HeldConnection {
 }
 
 export interface Room {
-  /** The greatest number of connections at once. */
+  /** Connections at once. */
   readonly most: number;
   /** How many of them are reserved for clients that have not sent a request yet; answers cannot take these. */
   readonly newcomers: number;
@@ -55,7 +55,7 @@ interface Connection extends HeldConnection {
   phase: Phase;
   /** Time of its last progress, by the monotonic clock. */
   since: number;
-  /** How many requests have answers that are not fully sent, and how many of these answers are ready. */
+  /** Requests whose answers are not fully sent, and how many of these answers are ready. */
   open: number;
   made: number;
 }
@@ -63,11 +63,10 @@ interface Connection extends HeldConnection {
 export interface Connections {
   /** Takes in a new connection, and closes one if there is no room. */
   readonly opened: (socket: Socket) => void;
-  /** Server options that determine how requests are read. */
   readonly reading: Pick<ServerOptions, 'IncomingMessage' | 'shouldUpgradeCallback'>;
   /** Notes that a request has come, to be answered by `response`. */
   asked(socket: Socket, response: ServerResponse): void;
-  /** Closes a connection that has sent more requests at once than it may. */
+  /** Closes a connection that sends too many requests at once. */
   flooded(socket: Socket): void;
   /** Notes that the answer is ready and is being sent. */
   answered(socket: Socket): void;

@@ -15,7 +15,6 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Makes an answer of one line of JSON. */
 export const json = (status: number, body: object, headers: Answer['headers'] = {}): Answer => ({
   status,
   type: 'application/json; charset=utf-8',
@@ -64,7 +63,7 @@ export interface Sources {
   readonly metrics: () => Promise<string>;
   readonly live: () => HealthAnswer;
   readonly ready: () => Promise<HealthAnswer>;
-  /** The pages by path. */
+  /** By path. */
   readonly pages?: ReadonlyMap<string, PageSource>;
 }
 
@@ -81,7 +80,7 @@ export interface HttpRoute {
 }
 
 export const LONGEST_ANSWER_MS = 5000;
-/** The least time between the starts of two readings for one route. */
+/** Between the starts of two readings for one route. */
 const APART_MS = 100;
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 

@@ -28,19 +28,19 @@ export function done(body: object, status = 200): ControlAnswer {
   return { status, body };
 }
 
-/** A moment as the control routes write it. */
+/** Formats a moment as the control routes do. */
 export function written(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
-/** The last rows of a list, the newest first, and how many there are; `?limit=`, by default 100. */
+/** Returns the last rows of a list, newest first, and the total; at most `?limit=`, by default 100. */
 export function newest<T>(rows: readonly T[], query: URLSearchParams): { total: number; rows: T[] } {
   const limit = Number(query.get('limit') ?? 100);
   const count = Number.isInteger(limit) && limit > 0 ? limit : 100;
   return { total: rows.length, rows: rows.slice(-count).toReversed() };
 }
 
-/** A control call that cannot be done: what to do about it is in the message. */
+/** A control call that cannot be done. The message says what to do about it. */
 export class ControlProblem extends Error {
   override readonly name = 'ControlProblem';
   readonly kind = 'control';
@@ -52,11 +52,11 @@ export class ControlProblem extends Error {
   }
 }
 
-/** What a member of a control call's body may be. */
+/** Type of a member in a control call's body. */
 export interface Kind<T> {
-  /** How a message goes on after the member's name. */
+  /** How a message continues after the member's name. */
   readonly must: string;
-  /** Undefined = it does not fit. */
+  /** Returns undefined if the value does not fit. */
   readonly read: (value: unknown) => T | undefined;
 }
 
@@ -72,7 +72,7 @@ export const text: Kind<string> = {
   read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
 };
 
-/** A duration as options have it, in milliseconds. */
+/** A duration in the format of the options, read into milliseconds. */
 const atMost = (mostMs: number, most: string): Kind<number> => ({
   must: `must be a duration of at most ${most}: "500ms", "30s", "5m", "1h", "1d"`,
   read: (value) => {
@@ -84,7 +84,7 @@ const atMost = (mostMs: number, most: string): Kind<number> => ({
 
 export const duration = atMost(LONGEST_MS, 'a year');
 
-/** One that becomes a timer. */
+/** A duration that becomes a timer. */
 export const delay = atMost(LONGEST_TIMER_MS, '24 days');
 
 /** A moment with its zone, in epoch milliseconds. */
@@ -113,12 +113,12 @@ export function choice<const T extends string>(...words: readonly T[]): Kind<T> 
   };
 }
 
-/** The kind, or null. */
+/** Allows null besides the kind. */
 export function orNull<T>(kind: Kind<T>): Kind<T | null> {
   return { must: `${kind.must}, or null`, read: (value) => (value === null ? null : kind.read(value)) };
 }
 
-/** An object all of whose values are of one kind. */
+/** An object whose values are all of one kind. */
 export function mapOf<T>(kind: Kind<T>, example: string): Kind<Record<string, T>> {
   return {
     must: `must be an object such as ${example}; each value ${kind.must}`,
@@ -137,10 +137,7 @@ type Members<Asked extends Kinds> = {
   [Name in keyof Asked]?: Asked[Name] extends Kind<infer T> ? T : never;
 };
 
-/**
- * The members of a call's JSON body, each of which may be left out; throws a ControlProblem that names everything
- * wrong with it.
- */
+/** Reads the members of a call's JSON body, all optional. Throws a ControlProblem that names everything wrong. */
 export function readMembers<Asked extends Kinds>(body: string, asked: Asked): Members<Asked> {
   const given = parse(body);
   const names = Object.keys(asked);

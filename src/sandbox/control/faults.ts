@@ -23,7 +23,7 @@ const body: Kind<object | string> = {
     typeof value === 'string' || (typeof value === 'object' && value !== null) ? value : undefined,
 };
 
-/** POST /sandbox/faults: what goes wrong with the next requests. */
+/** POST /sandbox/faults: determines what goes wrong with the next requests. */
 export const armFault: ControlHandler = ({ state }, call) => {
   const asked = readMembers(call.body, {
     route: choice<Route | '*'>('*', ...ROUTE_NAMES, 'unknown'),
@@ -55,7 +55,7 @@ export const armFault: ControlHandler = ({ state }, call) => {
 
 const INSTEAD = ['status', 'body', 'reset', 'hang', 'lost'] as const;
 
-/** Throws where a fault would do nothing, or two things that exclude each other. */
+/** Throws if a fault would do nothing, or two things that exclude each other. */
 function checkFault(fault: Fault): void {
   const ways = INSTEAD.filter((name) => fault[name] !== undefined);
   const isAnswer = ways.every((name) => name === 'status' || name === 'body');
@@ -75,7 +75,7 @@ function isHeader(name: string, value: string): boolean {
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value);
 }
 
-/** GET /sandbox/faults: what is armed, and how often each has hit. */
+/** GET /sandbox/faults: lists what is armed, and how often each has hit. */
 export const listFaults: ControlHandler = ({ state }) => done({ faults: [...state.faults].map(shown) });
 
 /** DELETE /sandbox/faults. */
@@ -108,7 +108,7 @@ function shown({ id, fault, hits }: Readonly<ArmedFault>): object {
   };
 }
 
-/** GET /sandbox/requests: what clients sent last, the newest first; `?route=` for one route. */
+/** GET /sandbox/requests: lists the last requests of clients, newest first; `?route=` selects one route. */
 export const listRequests: ControlHandler = ({ state }, { query }) => {
   const route = query.get('route');
   const records = state.log.ofClients().filter((record) => route === null || record.route === route);

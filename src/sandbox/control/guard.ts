@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** What of a request decides whether it may control the sandbox. */
+/** The parts of a request that decide whether it may control the sandbox. */
 export interface Caller {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
@@ -15,13 +15,13 @@ export interface Refused {
   readonly message: string;
 }
 
-/** Headers that a proxy adds, behind which anybody may be. */
+/** Headers that a proxy adds. Anybody may be behind a proxy. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const;
 
 /**
- * Why a request may not control the sandbox; null = it may. With a token whoever sends it may, from anywhere. Without
- * one only this machine may, and no page in one of its browsers: neither one of another site, nor one whose name was
- * bound to this address.
+ * Returns why a request may not control the sandbox; null if it may. With a token, whoever sends it may, from
+ * anywhere. Without one only this machine may, but no web page in its browsers: neither one of another site, nor
+ * one whose name was bound to this address.
  */
 export function refusalOf(caller: Caller, token: string | null): Refused | null {
   const refused = token === null ? strangeness(caller) : withoutToken(caller.headers, token);
@@ -33,7 +33,7 @@ export function refusalOf(caller: Caller, token: string | null): Refused | null 
   return { status: 415, message: "send the body with -H 'Content-Type: application/json'" };
 }
 
-/** Whether a page that shows the credential may be given to this request: no page of another site reads it. */
+/** Returns whether this request may get a page that shows the credential, so that no page of another site reads it. */
 export function isOwnBrowser({ headers, remoteAddress }: Pick<Caller, 'headers' | 'remoteAddress'>): boolean {
   return !isLoopbackAddress(remoteAddress) || isForwarded(headers) || isLoopbackHost(headers.host);
 }
@@ -73,34 +73,31 @@ function digest(text: string): Buffer {
 
 const NAME = /^[a-z0-9](?:[a-z0-9_.-]{0,251}[a-z0-9])?\.?$/i;
 
-/** Name and port of a Host header; null for what is none. */
+/** Parses name and port of a Host header; null if it is invalid. */
 function parseHost(header: string | undefined): { name: string; port: string } | null {
   const [, name = '', port = ''] = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i.exec(header ?? '') ?? [];
   const isName = name.startsWith('[') ? isIPv6(name.slice(1, -1)) : NAME.test(name);
   return isName && Number(port) <= 65_535 ? { name, port } : null;
 }
 
-/**
- * The address by which a request reached the sandbox, as its Host header has it; null where that is missing or no
- * address.
- */
+/** Returns the address by which a request reached the sandbox, by its Host header; null if missing or invalid. */
 export function baseOf(host: string | undefined): string | null {
   return parseHost(host) === null ? null : `http://${host}`;
 }
 
-/** Whether a Host header names this machine by what no name server answers: a page of another site cannot have that. */
+/** Returns whether a Host header names this machine as no name server does, so that no page of another site can. */
 export function isLoopbackHost(header: string | undefined): boolean {
   const name = parseHost(header)?.name.toLowerCase().replace(/\.$/, '');
   return name === 'localhost' || name === '[::1]' || isLoopbackAddress(name);
 }
 
-/** Whether a connection's other end is this machine. */
+/** Returns whether a connection's other end is this machine. */
 function isLoopbackAddress(address: string | undefined): boolean {
   const plain = address?.replace(/^::ffff:/i, '') ?? '';
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-/** The address of a server that listens there, for clients on the same machine. */
+/** Returns the URL of a server that listens there, for clients on the same machine. */
 export function urlOf(listensOn: string, port: number): string {
   const host = listensOn === '0.0.0.0' ? '127.0.0.1' : listensOn === '::' ? '::1' : listensOn;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -18,7 +18,7 @@ import {
   written,
 } from './call.ts';
 
-/** GET /sandbox/state: seed, clock, catalog, budget, and how much there is of everything. */
+/** GET /sandbox/state: shows seed, clock, catalog, budget, and how much there is of everything. */
 export const showState: ControlHandler = (target) => done(stateOf(target));
 
 function stateOf({ state, clock }: ControlTarget): object {
@@ -44,13 +44,13 @@ function stateOf({ state, clock }: ControlTarget): object {
   };
 }
 
-/** POST /sandbox/reset: everything as it was at start, of this seed or another; the clock too. */
+/** POST /sandbox/reset: restores the initial state, with the same seed or another; the clock too. */
 export const reset: ControlHandler = (target, { body }) => {
   target.reset(readMembers(body, { seed: whole(0, 2 ** 31) }).seed);
   return done(stateOf(target));
 };
 
-/** POST /sandbox/step: what the market interval brings, so often, and a snapshot after it where asked for. */
+/** POST /sandbox/step: runs this many market intervals, and builds a snapshot after them if asked. */
 export const step: ControlHandler = (target, { body }) => {
   const { steps = 1, snapshot = false } = readMembers(body, { steps: whole(1, 10_000), snapshot: flag });
   for (let nth = 0; nth < steps; nth += 1) target.step();
@@ -58,7 +58,7 @@ export const step: ControlHandler = (target, { body }) => {
   return done({ steps, snapshot_id: target.state.world.newestSnapshot() });
 };
 
-/** POST /sandbox/releases: most sizes of most SKUs of one line (brand and model) move now. */
+/** POST /sandbox/releases: moves most sizes of most SKUs of one line (brand and model) now. */
 export const release: ControlHandler = ({ state }, { body }) => {
   const asked = readMembers(body, { brand: text, model: text });
   const released = state.world.release(asked);
@@ -67,10 +67,7 @@ export const release: ControlHandler = ({ state }, { body }) => {
   return done({ brand, model, skus: skus.length });
 };
 
-/**
- * GET /sandbox/hints: which SKUs have probably moved, as a source of hints tells it; `?after=` the `next` of the
- * answer before.
- */
+/** GET /sandbox/hints: lists SKUs that have probably moved; `?after=` is the `next` of the previous answer. */
 export const listHints: ControlHandler = ({ state }, { query }) => {
   const after = query.get('after') ?? '0';
   if (!/^\d{1,15}$/.test(after)) throw new ControlProblem(400, 'after must be the next of an answer, or 0');
@@ -78,7 +75,7 @@ export const listHints: ControlHandler = ({ state }, { query }) => {
   return done({ hints: hints.map(({ id, sku, at }) => ({ id, sku, at: written(at) })), next, missed });
 };
 
-/** POST /sandbox/clock: goes ahead by a time or to a moment, through everything that happens on the way. */
+/** POST /sandbox/clock: advances by a time or to a moment, through everything that happens on the way. */
 export const moveClock: ControlHandler = ({ clock }, { body }) => {
   const { advance, to } = readMembers(body, { advance: duration, to: moment });
   if ((advance === undefined) === (to === undefined))
@@ -97,7 +94,7 @@ function clockOf(clock: ControlTarget['clock']): object {
   return { now: written(clock.now()), stands: clock.stands };
 }
 
-/** POST /sandbox/snapshots: the present market becomes the newest snapshot. */
+/** POST /sandbox/snapshots: makes the present market the newest snapshot. */
 export const buildSnapshot: ControlHandler = ({ state }) =>
   done({ snapshot_id: state.world.buildSnapshot() }, 201);
 
@@ -107,7 +104,7 @@ export const dropSnapshots: ControlHandler = ({ state }) => {
   return done({ snapshot_id: null });
 };
 
-/** PUT /sandbox/catalog: what goes wrong with the catalog as a whole. */
+/** PUT /sandbox/catalog: determines what goes wrong with the catalog as a whole. */
 export const setCatalog: ControlHandler = (target, { body }) => {
   const asked = readMembers(body, {
     builder: choice('running', 'stopped'),
@@ -126,12 +123,12 @@ export const setCatalog: ControlHandler = (target, { body }) => {
   return done(stateOf(target));
 };
 
-/** GET /sandbox/skus/{sku}: what is true of it now. */
+/** GET /sandbox/skus/{sku}: shows what is true of it now. */
 export const showSku: ControlHandler = ({ state }, { params }) => done(truthOf(state, params['sku'] ?? ''));
 
 const PRODUCT = mapOf(text, '{"name": "…"}');
 
-/** PUT /sandbox/skus/{sku}: changes it, or adds it; the catalog shows it from the next snapshot on. */
+/** PUT /sandbox/skus/{sku}: changes or adds it; the catalog shows it from the next snapshot on. */
 export const setSku: ControlHandler = ({ state }, { params, body }) => {
   const sku = params['sku'] ?? '';
   const asked = readMembers(body, {
@@ -172,7 +169,7 @@ function looksOf({ sizes, price_source: source, size_type: sizeType, product }: 
   };
 }
 
-/** The sizes that are named are all there are afterwards. */
+/** Changes a SKU. Afterwards it has only the named sizes. */
 function change({ world }: State, sku: string, asked: Asked): void {
   if (asked.removed === false) world.relist(sku);
   if (asked.sizes !== undefined) {

@@ -33,7 +33,7 @@ const STATUSES = [
 ] as const satisfies OrderStatus[];
 const status = choice(...STATUSES);
 
-/** GET /sandbox/orders: everything about the last orders, the partner's secrets too. */
+/** GET /sandbox/orders: lists everything about the last orders, even what the partner does not show. */
 export const listOrders: ControlHandler = ({ state }, { query }) => {
   const wanted = query.get('status');
   if (wanted !== null && status.read(wanted) === undefined)
@@ -43,7 +43,7 @@ export const listOrders: ControlHandler = ({ state }, { query }) => {
   return done({ total, orders: rows.map(shown) });
 };
 
-/** POST /sandbox/orders: a buyer takes a piece of a listing, or what the body says, or anything. */
+/** POST /sandbox/orders: a buyer takes one item of a listing, or what the body says, or anything. */
 export const placeOrder: ControlHandler = ({ state }, { body }) => {
   const asked = readMembers(body, {
     listing: text,
@@ -71,7 +71,7 @@ export const placeOrder: ControlHandler = ({ state }, { body }) => {
   return done(shown(order), 201);
 };
 
-/** PUT /sandbox/orders/{order_id}: moves it as the service's operator can, or gives it so much time to be confirmed. */
+/** PUT /sandbox/orders/{order_id}: moves it as the service's operator can, or sets the time for its confirmation. */
 export const moveOrder: ControlHandler = ({ state: { orders } }, { params, body }) => {
   const id = params['order_id'] ?? '';
   const asked = readMembers(body, { status, confirm_within: duration });
@@ -79,7 +79,7 @@ export const moveOrder: ControlHandler = ({ state: { orders } }, { params, body 
   if (before === undefined) throw new ControlProblem(404, `no order ${id}: GET /sandbox/orders lists them`);
   if (Object.keys(asked).length === 0) throw new ControlProblem(400, 'send status or confirm_within');
   const within = asked.confirm_within;
-  // Moved by hand it is unconfirmed.
+  // An order moved by hand is unconfirmed.
   const after = asked.status === undefined ? before : { status: asked.status, confirmed: false };
   if (within !== undefined && !awaitsConfirmation(after))
     throw new ControlProblem(
@@ -98,13 +98,13 @@ export const listListings: ControlHandler = ({ state }, { query }) => {
   return done({ total, listings: rows.map(shownListing) });
 };
 
-/** GET /sandbox/intake: the records as they were sent. */
+/** GET /sandbox/intake: lists the records as they were sent. */
 export const listIntake: ControlHandler = ({ state }, { query }) => {
   const { total, rows } = newest([...state.intake], query);
   return done({ total, items: rows });
 };
 
-/** PUT /sandbox/account: how the supplier's account is set, and what becomes of its orders. */
+/** PUT /sandbox/account: sets up the supplier's account, and what becomes of its orders. */
 export const setAccount: ControlHandler = ({ state: { account, gate, settings } }, { body }) => {
   const asked = readMembers(body, {
     vacation: flag,
@@ -130,7 +130,7 @@ export const setAccount: ControlHandler = ({ state: { account, gate, settings } 
   });
 };
 
-/** POST /sandbox/secret: a rotation (partner rule 5.4). */
+/** POST /sandbox/secret: rotates the secret (partner rule 5.4). */
 export const rotateSecret: ControlHandler = ({ state: { gate, settings } }, { body }) => {
   const { secret, overlap = 0 } = readMembers(body, { secret: text, overlap: duration });
   if (secret === undefined) throw new ControlProblem(400, 'send the new secret: {"secret": "…"}');
@@ -138,7 +138,7 @@ export const rotateSecret: ControlHandler = ({ state: { gate, settings } }, { bo
   return done({ api_key: settings.apiKey, secret, old_until: written(settings.now() + overlap) });
 };
 
-/** Everything that is known about an order. */
+/** Returns everything known about an order. */
 function shown(order: Readonly<Order>): object {
   return {
     order_id: order.id,
@@ -191,7 +191,7 @@ function sell({ listings }: State, id: string): Readonly<Listing> {
   return sold;
 }
 
-/** A size of this SKU, or of any, with its price. */
+/** Returns a size of this SKU, or of any, with its price. */
 function goodsFor({ world, orders, settings }: State, sku: string | undefined): Goods {
   if (sku === undefined)
     return (

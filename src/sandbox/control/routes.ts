@@ -36,11 +36,11 @@ export interface ControlRoute {
   readonly path: string;
   readonly summary: string;
   readonly handle: ControlHandler;
-  /** A call that does something now; left out where the path alone does. */
+  /** A call that does something now; absent if the path alone does. */
   readonly example?: (state: State) => Example;
 }
 
-/** Every control route: dispatch, the page and the help read this table. */
+/** All control routes. Dispatch, the page and the help read this table. */
 export const CONTROL_ROUTES: readonly ControlRoute[] = [
   {
     method: 'GET',
@@ -149,7 +149,7 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   { method: 'POST', path: '/sandbox/reset', summary: 'everything as at start', handle: reset },
 ];
 
-/** The one that costs money: a confirmation that took place, and whose answer never came. */
+/** The fault that costs money: a confirmation that took place but whose answer never came. */
 const LOST = { route: 'confirm_order', lost: 'reset' };
 
 function anyOrder({ orders }: State, body: object): Example {
@@ -172,12 +172,12 @@ function anyFault({ faults }: State): Example {
 const BY_NAME = Object.fromEntries(CONTROL_ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
 const matchControl = createMatcher(BY_NAME);
 
-/** The control routes as lines of text: method, path, what it does. */
+/** Returns the control routes as lines of text: method, path, what it does. */
 export function controlLines(): string[] {
   return CONTROL_ROUTES.map(lineOfRoute);
 }
 
-/** The routes by which the sandbox itself is moved: off the partner's paths, without its credential, not counted. */
+/** The routes that control the sandbox itself: off the partner's paths, without its credential, and not counted. */
 export class ControlRoutes {
   readonly #target: ControlTarget;
 
@@ -185,7 +185,7 @@ export class ControlRoutes {
     this.#target = target;
   }
 
-  /** Whether the request is one of these routes' paths, or below them. */
+  /** Returns whether the request's path is one of these routes or below them. */
   serves({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
     return /^\/sandbox(?:[/?]|$)/.test(url);
   }
@@ -243,7 +243,7 @@ function answerTo(error: unknown): ControlAnswer {
   return done({ message: 'the sandbox failed; this is a defect of it' }, 500);
 }
 
-/** Without the query, and on one line whatever was sent. */
+/** Returns the path without the query, on one line whatever was sent. */
 function pathOf({ url = '' }: IncomingMessage): string {
   return encodeURI(url.split('?')[0] ?? '').replaceAll('%25', '%');
 }

@@ -14,17 +14,17 @@ import { extra, type Json } from '../wire.ts';
 import { commissionOf, expectedPayout, isOpen, notFound, type Order, unauthorized } from './order.ts';
 import type { Orders } from './orders.ts';
 
-// The partner documents `order_id`, `status`, `expected_payout` and the page's three fields (partner rules 2.1, 2.2).
-// Every other name and shape is the sandbox's choice.
+// The partner documents `order_id`, `status`, `expected_payout` and the page's three fields (partner rules 2.1,
+// 2.2). All other names and shapes are the sandbox's choice.
 
 const CONFIRMATION = { order_id: 'text' } as const;
 
-/** What each element of a tracking update's `orders` has to hold. */
+/** Members of each element of a tracking update's `orders`. */
 const TRACKED = { order_id: 'text', tracking_number: 'text', courier: 'text?' } as const;
 
 const TRACKING_DONE: Json = { message: 'success' };
 
-/** The order record (partner rules 2.2). */
+/** Creates the order record (partner rules 2.2). */
 function orderBody(dialect: Dialect, order: Order): Json {
   return {
     order_id: order.id,
@@ -40,7 +40,7 @@ function orderBody(dialect: Dialect, order: Order): Json {
   };
 }
 
-/** The order list page (partner rules 2.1). */
+/** Creates a page of the order list (partner rules 2.1). */
 function orderPageBody(
   dialect: Dialect,
   type: 'processing' | 'settled',
@@ -49,12 +49,12 @@ function orderPageBody(
   return { type, orders: rows.map((order) => orderBody(dialect, order)), nextCursor };
 }
 
-/** The answer to a confirmation: the status as it still is. */
+/** Creates the answer to a confirmation: the status as it still is. */
 function confirmedBody({ id, status }: Order): Json {
   return { order_id: id, status };
 }
 
-/** The payout of an order. `shipping_fee` is what was recorded, deducted or not. */
+/** Creates the payout of an order. `shipping_fee` is what was recorded, deducted or not. */
 function payoutBody(dialect: Dialect, order: Order): Json {
   return {
     order_id: order.id,
@@ -68,17 +68,17 @@ function payoutBody(dialect: Dialect, order: Order): Json {
 
 const PAGE_SIZE = 100;
 
-/** GET /partner/processing/orders (partner rules 4.3). */
+/** Answers GET /partner/processing/orders (partner rules 4.3). */
 export function answerProcessing(services: Services, { query }: Call): Answer {
   return listOf(services, 'processing', query.get('cursor'), isOpen);
 }
 
-/** GET /partner/settled/orders (partner rules 4.3). */
+/** Answers GET /partner/settled/orders (partner rules 4.3). */
 export function answerSettled(services: Services, { query }: Call): Answer {
   return listOf(services, 'settled', query.get('cursor'), (order) => order.status === 'settled');
 }
 
-/** GET /partner/{order_id} (partner rules 4.3). */
+/** Answers GET /partner/{order_id} (partner rules 4.3). */
 export function answerOrder(services: Services, { params }: Call): Answer {
   return ofOwnOrder(services.orders, params['order_id'], (order) => ({
     status: 200,
@@ -86,7 +86,7 @@ export function answerOrder(services: Services, { params }: Call): Answer {
   }));
 }
 
-/** GET /partner/payout/{order_id} (partner rules 4.3). */
+/** Answers GET /partner/payout/{order_id} (partner rules 4.3). */
 export function answerPayout(services: Services, { params }: Call): Answer {
   return ofOwnOrder(services.orders, params['order_id'], (order) => ({
     status: 200,
@@ -106,7 +106,7 @@ function listOf(
   return { status: 200, body: orderPageBody(settings.dialect, type, page) };
 }
 
-/** PUT /partner/confirm/order (partner rules 4.4): a repeat while the status allows it costs the fee again. */
+/** Answers PUT /partner/confirm/order (partner rules 4.4). A repeat that the status allows costs the fee again. */
 export function answerConfirm({ orders }: Services, { text }: Call): Answer {
   const body = readObject(text);
   const fields = typeof body === 'string' ? body : readFields(body, CONFIRMATION);
@@ -118,9 +118,9 @@ export function answerConfirm({ orders }: Services, { text }: Call): Answer {
 }
 
 /**
- * PUT /partner/update/tracking (partner rules 4.4): one by one; a missing order is skipped, a foreign one stops the
- * call and leaves the earlier ones written. A body of the wrong shape is refused before anything is written (the
- * sandbox's choice).
+ * Answers PUT /partner/update/tracking (partner rules 4.4), one by one. A missing order is skipped; another
+ * supplier's order ends the call, and what was written stays. A body of the wrong shape is refused before anything
+ * is written (the sandbox's choice).
  */
 export function answerTracking({ orders }: Services, { text }: Call): Answer {
   const body = readObject(text);
@@ -139,7 +139,7 @@ export function answerTracking({ orders }: Services, { text }: Call): Answer {
   return { status: 200, body: TRACKING_DONE };
 }
 
-/** The answer about an order that has to exist and be the caller's (partner rule 7.4.1). */
+/** Answers about an order that must exist and be the caller's (partner rule 7.4.1). */
 function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Order>) => Answer): Answer {
   const order = orders.find(id);
   if (order === undefined) return invalid(notFound(id));

@@ -5,16 +5,16 @@ import type { Rng } from '../rng.ts';
 /** The states of an order (partner rules 3). */
 export type OrderStatus = 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed';
 
-/** What an order was sold from. The sandbox's choice of names: the partner does not document them. */
+/** The kind of listing that an order was sold from. The names are the sandbox's choice; the partner documents none. */
 export type ListingType = 'ask' | 'preorder';
 
-/** Part of the price that the marketplace keeps. The sandbox's choice: the partner does not document it. */
+/** Share of the price that the marketplace keeps. The sandbox's choice; the partner does not document it. */
 const COMMISSION = 0.1;
 
-/** The fee of one shipping leg, whole baht. The sandbox's choice: the partner does not document it. */
+/** The fee of one shipping leg, whole baht. The sandbox's choice; the partner does not document it. */
 export const SHIPPING_FEE = 60;
 
-/** What changes hands: one size of a SKU at a price in whole baht. */
+/** What is sold: one size of a SKU at a price in whole baht. */
 export interface Goods {
   readonly sku: string;
   readonly size: string;
@@ -24,22 +24,22 @@ export interface Goods {
 /** One order. Times are epoch milliseconds, amounts whole baht. */
 export interface Order extends Keyset, Goods {
   readonly id: string;
-  /** Whether it belongs to the sandbox's account, and not to another supplier. */
+  /** Whether it belongs to the sandbox's account rather than to another supplier. */
   readonly own: boolean;
   readonly listingType: ListingType;
   status: OrderStatus;
   updatedAt: number;
-  /** Every shipping-leg fee recorded so far: one a confirmation. */
+  /** All shipping-leg fees recorded so far, one per confirmation. */
   shippingFees: number;
   /** The part of them that was deducted from the payout. */
   deducted: number;
-  /** It was confirmed, so it goes on by itself. */
+  /** It was confirmed, so it moves on by itself. */
   confirmed: boolean;
-  /** When it fails unless it is confirmed before (epoch milliseconds); null = never. */
+  /** When it fails if it is not confirmed before (epoch milliseconds); null for never. */
   confirmBy: number | null;
-  /** The step of the orders from which on it may move by itself. */
+  /** The step from which on the order may move by itself. */
   restsUntil: number;
-  /** When the move that a confirmation started takes place; null = none is under way. */
+  /** When the move that a confirmation started takes place; null if none is under way. */
   movesAt: number | null;
   tracking: { readonly number: string; readonly courier: string | null } | null;
 }
@@ -48,17 +48,17 @@ export function commissionOf({ price }: Goods): number {
   return Math.round(price * COMMISSION);
 }
 
-/** What the seller gets, after fees. May be below zero where fees were recorded again and again. */
+/** Returns what the seller gets after fees. May be below zero after repeated fees. */
 export function expectedPayout(order: Order): number {
   return order.price - commissionOf(order) - order.deducted;
 }
 
-/** Whether the order is on the processing list: it is neither settled nor failed (the sandbox's choice). */
+/** Returns whether the order is on the processing list: neither settled nor failed (the sandbox's choice). */
 export function isOpen({ status }: Order): boolean {
   return status !== 'settled' && status !== 'failed';
 }
 
-/** The supplier account's levers. They hold from the next request on. */
+/** Settings of the supplier account. They apply from the next request on. */
 export class SupplierAccount {
   /** No ask listing is created (partner rule 7.4.4). */
   vacation: boolean;
@@ -79,24 +79,24 @@ export class SupplierAccount {
   }
 }
 
-/** Whether only a confirmation takes an order on from here (partner rule 3.4). */
+/** Returns whether only a confirmation moves an order on from here (partner rule 3.4). */
 export function awaitsConfirmation({ status, confirmed }: Pick<Order, 'status' | 'confirmed'>): boolean {
   return !confirmed && (status === 'process' || status === 'pre_order');
 }
 
-/** The message about an order or listing that does not exist. */
+/** Returns the message about an order or listing that does not exist. */
 export function notFound(id: string): string {
   return `not Found order ID: ${id}`;
 }
 
-/** The message about another seller's order on label and tracking (partner rule 7.4.2). */
+/** Returns the message about another supplier's order on label and tracking (partner rule 7.4.2). */
 export function unauthorized(id: string): string {
   return `Unauthorized: order ${id} does not belong to this supplier`;
 }
 
 const DAY_MS = 86_400_000;
 
-/** What a hundred seeded orders are. Each status is among the first six, so that six orders show all. */
+/** How a hundred seeded orders are distributed. The first six contain every status, so six orders show all. */
 const OF_A_HUNDRED: readonly (readonly [OrderStatus, ListingType, number])[] = [
   ['settled', 'ask', 36],
   ['process', 'ask', 17],
@@ -112,9 +112,7 @@ const OF_A_HUNDRED: readonly (readonly [OrderStatus, ListingType, number])[] = [
 
 type Born = Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>;
 
-/**
- * What the orders are at start, oldest first, the other supplier's among them. Deterministic in seed and start time.
- */
+/** Returns the initial orders, oldest first, including the other supplier's. Deterministic in seed and start time. */
 export function bornOrders(settings: Settings, rng: Rng): Born[] {
   const now = settings.now();
   const own = Array.from({ length: settings.orders }, (_, index) => born(index, true, now, rng));
@@ -130,7 +128,7 @@ function born(index: number, own: boolean, now: number, rng: Rng): Born {
   return { own, listingType, status, createdAt, updatedAt };
 }
 
-/** One of each kind first; then the shares, exact in every hundred. */
+/** Returns one of each kind first, then the exact shares of every hundred. */
 function kindOf(index: number): Pick<Born, 'status' | 'listingType'> {
   let left = (index * 61) % 100;
   for (const [at, [status, listingType, share]] of OF_A_HUNDRED.entries()) {

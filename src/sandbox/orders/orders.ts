@@ -12,35 +12,33 @@ import {
   type SupplierAccount,
 } from './order.ts';
 
-/** Where a confirmation takes an order, by the states in which it is accepted (partner rule 3.4). */
+/** The state to which a confirmation leads, by the states that accept one (partner rule 3.4). */
 const CONFIRMED: Partial<Record<OrderStatus, OrderStatus>> = { process: 'matched', pre_order: 'process' };
 
-/** Part of the steps that move an order on. */
+/** Share of steps that move an order on. */
 const STEPS_THAT_MOVE = 0.3;
 
-/** Part of the moves out of a state that are failures. Which two states can fail is the sandbox's choice. */
+/** Share of moves out of a state that are failures. Which two states can fail is the sandbox's choice. */
 const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.05, process: 0.05 };
 
-/** Steps for which an order keeps a state at least, so that whoever polls once a step sees each. */
+/** Minimum of steps in a state, so that a client that polls once a step sees each. */
 const MIN_STEPS = 3;
 
-/**
- * Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings.
- */
+/** All orders, of the account and of another supplier. In memory and seeded; time comes from the settings. */
 export class Orders {
   readonly #orders: Order[] = [];
   readonly #byId = new Map<string, Order>();
   readonly #confirmed = new Set<Order>();
-  /** Those that fail unless they are confirmed in time. */
+  /** Orders that fail if they are not confirmed in time. */
   readonly #waiting = new Set<Order>();
-  /** When the first of them does. */
+  /** When the first of them fails. */
   #nextDeadline = Infinity;
   #steps = 0;
   readonly #settings: Settings;
   readonly #account: SupplierAccount;
   readonly #rng: Rng;
 
-  /** `draw` finds goods to sell; null where the catalog has none. */
+  /** `draw` finds goods to sell; null if the catalog has none. */
   constructor(settings: Settings, account: SupplierAccount, draw: (rng: Rng) => Goods | null) {
     this.#settings = settings;
     this.#account = account;
@@ -52,19 +50,19 @@ export class Orders {
     }
   }
 
-  /** Every order as it stands now, in the order of their ids; `own` tells whose it is. */
+  /** Iterates over all orders in their present state, in the order of their ids; `own` tells whose they are. */
   [Symbol.iterator](): Iterator<Readonly<Order>> {
     this.#mature();
     return this.#orders.values();
   }
 
-  /** One order of any seller, in its present state. */
+  /** Returns one order of any seller, in its present state. */
   find(id: string): Readonly<Order> | undefined {
     this.#mature();
     return this.#byId.get(id);
   }
 
-  /** A buyer takes something: a new order of the account in `pending`, unless told otherwise. */
+  /** Places a buyer's order: a new order of the account in `pending`, unless told otherwise. */
   place(
     goods: Goods,
     as: { own?: boolean; listingType?: ListingType; status?: OrderStatus } = {},
@@ -80,9 +78,7 @@ export class Orders {
     return this.#add(goods, { ...born, ...as });
   }
 
-  /**
-   * Moves an order by hand, as the service's operator can; a move that was under way is off, and so is a confirmation.
-   */
+  /** Moves an order by hand, as the service's operator can. Cancels a move that was under way, and a confirmation. */
   setStatus(id: string, status: OrderStatus): void {
     const order = this.#known(id);
     order.movesAt = null;
@@ -91,7 +87,7 @@ export class Orders {
     this.#move(order, status, this.#settings.now());
   }
 
-  /** Gives an order that waits for its confirmation so much time from now; false where it does not wait. */
+  /** Sets the time for the confirmation of an order that waits for it; returns false if it does not wait. */
   setDeadline(id: string, withinMs: number): boolean {
     const order = this.#known(id);
     if (!awaitsConfirmation(order)) return false;
@@ -100,9 +96,9 @@ export class Orders {
   }
 
   /**
-   * Confirms an order (partner rules 4.4); the caller has seen to it that it exists and is the account's. Every call
-   * records a fee, and deducts it where the seller ships; the move that the first of them started stays as it is.
-   * Returns false, with nothing recorded, in a status that allows no confirmation.
+   * Confirms an order (partner rules 4.4), which the caller has checked to exist and to be the account's. Every
+   * call records a fee, and deducts it if the seller ships; the move that the first call started stays as it is.
+   * Returns false, and records nothing, in a status that allows no confirmation.
    */
   confirm(id: string): boolean {
     const order = this.#known(id);
@@ -122,7 +118,7 @@ export class Orders {
     order.updatedAt = this.#settings.now();
   }
 
-  /** Time goes on: in some of the steps an order of the account moves, seldom to `failed`. */
+  /** Lets time pass: in some steps an order of the account moves, rarely to `failed`. */
   step(steps = 1): void {
     for (let done = 0; done < steps; done += 1) {
       this.#steps += 1;
@@ -140,7 +136,7 @@ export class Orders {
     this.#move(order, fails ? 'failed' : nextOf(order), this.#settings.now());
   }
 
-  /** Without a confirmation an order waits, unless the settings say that none is needed. */
+  /** Returns whether the order moves by itself; without a confirmation only if the settings need none. */
   #movesByItself(order: Order): boolean {
     if (!order.own || !isOpen(order) || order.movesAt !== null || order.restsUntil > this.#steps)
       return false;
@@ -162,7 +158,7 @@ export class Orders {
     this.#await(order, waits && confirmDeadlineMs !== null ? at + confirmDeadlineMs : null);
   }
 
-  /** Has an order fail at that moment unless it is confirmed before; null = not for that. */
+  /** Makes an order fail at that moment if it is not confirmed before; null cancels that. */
   #await(order: Order, confirmBy: number | null): void {
     order.confirmBy = confirmBy;
     if (confirmBy === null) {
@@ -196,21 +192,21 @@ export class Orders {
     };
     this.#orders.push(order);
     this.#byId.set(order.id, order);
-    // Of those at start too, the time to confirm begins now.
+    // For the initial orders too, the time to confirm begins now.
     const { updatedAt } = order;
     this.#move(order, order.status, this.#settings.now());
     order.updatedAt = updatedAt;
     return order;
   }
 
-  /** An order that the caller has found before. */
+  /** Returns an order that the caller has found before. */
   #known(id: string): Order {
     const order: Order | undefined = this.find(id);
     if (order === undefined) throw new Error(`no such order: ${id}`);
     return order;
   }
 
-  /** Lets the moves take place whose time has come: asynchronous for a client, without a timer here. */
+  /** Applies the moves whose time has come, which makes them asynchronous for a client without a timer here. */
   #mature(): void {
     const now = this.#settings.now();
     for (const order of this.#confirmed) {
@@ -235,7 +231,7 @@ export class Orders {
   }
 }
 
-/** The state that follows when nothing fails (partner rules 3). */
+/** Returns the next state if nothing fails (partner rules 3). */
 function nextOf({ status, listingType }: Order): OrderStatus {
   switch (status) {
     case 'pending':

@@ -41,7 +41,7 @@ import {
 
 /** What became of an answer: what it was applied to, what it has changed, and what that shows. */
 export interface Applied {
-  /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
+  /** Lines whose live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
   readonly lines: readonly WeighedLine[];
   /** Members that the answer has shown to move with each refresh, or no longer to do so. */
   readonly members: MutedChange;
@@ -53,11 +53,11 @@ export interface Applied {
   readonly reportSeconds: readonly number[];
   /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
   readonly sizeTypeChanges: readonly string[];
-  /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
+  /** SKUs whose prices must not be acted on before a second answer, starting with this one. */
   readonly doubted: readonly DoubtedSku[];
-  /** Moves in masses that have begun or ended with this answer. */
+  /** The mass move that has begun or ended with this answer. */
   readonly massMoved: MassMoved | null;
-  /** Promises of a price's age, by what became of them with this answer. */
+  /** Promises of a price's age, by their result with this answer. */
   readonly promises: PromiseCounts;
   readonly times: ApplyTimes;
 }
@@ -68,13 +68,12 @@ export interface Applied {
 interface ApplyTimes {
   readonly comparedAt: number;
   readonly committedAt: number;
-  /** Listeners of catalog_changes were notified with the commit. */
+  /** Whether listeners of catalog_changes were notified with the commit. */
   readonly notified: boolean;
 }
 
 const NOTHING_VANISHED = { vanished: null, vanishedMinutes: null };
 
-/** What else an answer is given to. */
 interface AnswerParts {
   readonly learning?: AnswerLearning;
   readonly observers?: AnswerObservers;
@@ -83,10 +82,10 @@ interface AnswerParts {
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
  * ledger. A SKU counts only if its claim is still this one: if the lease ran out, or an answer was applied before,
- * nothing changes. A SKU to which no answer is applied is not settled: if a delta has removed it since the claim, it is
- * given back, due as it was. Claims and generations, which only grow, decide this order, never a clock.
+ * nothing changes. A SKU to which no answer is applied is not settled: if a delta has removed it since the claim, it
+ * is given back, due as it was. Claims and generations, which only grow, decide this order, never a clock.
  *
- * One round trip locks and compares, a second one writes and commits; what follows is decided in between.
+ * One round trip locks and compares, a second one writes and commits; all decisions are made in between.
  */
 export async function applyAnswer(
   sql: Sql,
@@ -164,8 +163,8 @@ async function noteAnswer(
 }
 
 /**
- * Notes what the answer has shown of members; stores it if one is to be muted, or to be recorded again. Runs outside of
- * the answer's transaction, as every lesson does.
+ * Notes what the answer has shown about members; stores it if one is to be muted, or to be recorded again. Runs
+ * outside of the answer's transaction, as every lesson does.
  */
 async function noteMembers(
   sql: Sql,
@@ -179,7 +178,7 @@ async function noteMembers(
   return turned;
 }
 
-/** Sends everything that an outcome changes in one go; it is carried out in this order. */
+/** Sends everything that an outcome changes at once; it is carried out in this order. */
 async function writeEffects(
   tx: Tx,
   {
@@ -208,7 +207,7 @@ async function writeEffects(
     returnOvertaken(tx, claim, overtaken),
     postpone(tx, claim, results),
     scoped ? sortByScope(tx, answered) : null,
-    // After all that prices are judged by: a trigger of the seller's on catalog.prices reads whether to act on them.
+    // After everything by which prices are judged: a seller's trigger on catalog.prices reads whether to act on them.
     writePrices(tx, prices, at),
     auditRefreshes(tx, findings, at),
     writeChanges(tx, effects, at),

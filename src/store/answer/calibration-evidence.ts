@@ -10,12 +10,12 @@ import type { SkuResult } from './types.ts';
 export interface HeldPrices {
   readonly sku: string;
   readonly cohort: string;
-  /** As p_right and size_p_right of catalog.sku_trust; null where it had no price. */
+  /** As p_right and size_p_right of catalog.sku_trust; null if it had no price. */
   readonly pRight: number | null;
   readonly sizePRight: number | null;
-  /** Minutes since the refresh before; null where there was none. */
+  /** Minutes since the previous refresh; null if there was none. */
   readonly minutes: number | null;
-  /** What its own refreshes have taught of its rate; null where none has. */
+  /** What its own refreshes have taught about its rate; null if none has. */
   readonly alpha: number | null;
   readonly beta: number | null;
   readonly prior?: number | null;
@@ -24,16 +24,13 @@ export interface HeldPrices {
   readonly random: boolean;
 }
 
-/**
- * Of the sizes for which the mirror had a price: how many there were, and how many an answer has another price for,
- * or none.
- */
+/** How many sizes had a price in the mirror, and for how many of these an answer has another price, or none. */
 export interface SizesFound {
   readonly held: number;
   readonly moved: number;
 }
 
-/** By SKU, what answers found of the sizes that were held. Pure. */
+/** Returns, by SKU, what answers found for the held sizes. Pure. */
 export function sizesFound(
   answered: readonly SkuResult[],
   differences: readonly PriceDifference[],
@@ -52,7 +49,7 @@ export function sizesFound(
   return found;
 }
 
-/** Cohorts whose prices change by rates of their own. */
+/** Cohorts whose SKUs change prices at rates of their own. */
 const BY_RATE = new Set(['live', 'unlisted']);
 
 const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: number) =>
@@ -65,16 +62,16 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
   );
 
 /**
- * The tests that refreshes make of the probabilities held before them: per SKU whether anything has moved, per size how
- * many have; SKUs drawn at random count a second time, as `random`. A refresh before its second look tests nothing,
- * because it may come from the same cache; a refresh that settles what a second look found tests only that. Pure.
+ * Returns how refreshes test the probabilities held before them: per SKU whether anything has moved, per size how many
+ * have; SKUs drawn at random count a second time, as `random`. A refresh before its second look tests nothing, because
+ * it may come from the same cache; a refresh that settles what a second look found tests only that. Pure.
  */
 export function testsOf(
   outcomes: readonly (HeldPrices &
     Pick<Standing, 'standing' | 'kept'> & {
       readonly moved: boolean;
       readonly finding: AuditFinding | null;
-      /** Absent: none. */
+      /** Absent: `none`. */
       readonly look?: SecondLook;
     })[],
   sizes: ReadonlyMap<string, SizesFound>,

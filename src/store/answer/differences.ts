@@ -5,19 +5,19 @@ import type { FieldChange, FirstRecords, StateChange } from '../history/changes.
 import { type MemberChange, memberChanges } from './members.ts';
 import type { SkuResult } from './types.ts';
 
-/** A price as an answer has it, where the mirror holds another; null on the answer's side where it has none. */
+/** An answer's price that differs from the mirror's; null on the answer's side if it has none. */
 export interface PriceDifference {
   readonly sku: string;
   readonly size: string;
-  /** `entry`: the price is the same, and the rest of the partner's entry is not. */
+  /** `entry`: the price is the same, but the rest of the partner's entry differs. */
   readonly how: 'appeared' | 'gone' | 'moved' | 'entry';
   readonly oldPrice: number | null;
   readonly newPrice: number | null;
-  /** If the mirror has no price for this size, but for the SKU: the prices that the size had last, newest first. */
+  /** The last prices, newest first, of a size without a price in the mirror, if the SKU was priced before. */
   readonly lastPrices?: readonly number[];
-  /** The partner's entry as JSON text; null where it was just the number. */
+  /** The partner's entry as JSON text; null if it was just the number. */
   readonly entry: string | null;
-  /** Where nothing else than the entry differs: its members that do. */
+  /** If only the entry differs: its members that do. */
   readonly members?: readonly MemberChange[];
 }
 
@@ -25,25 +25,25 @@ export interface PriceDifference {
 export interface ProductDifferences {
   /** By column. */
   readonly fields: readonly FieldChange[];
-  /** Members of the product object, but for those whose new value is the text that a column tells. */
+  /** Changed members of the product object, except those whose column has changed to the same text. */
   readonly members: ReadonlyMap<string, readonly MemberChange[]>;
   /** SKUs without any stored metadata. */
   readonly unknown: readonly string[];
 }
 
-/** A row of compareProducts: the metadata that the mirror holds of a SKU whose answer has other. */
+/** A row of compareProducts: the mirror's metadata of a SKU whose answer differs. */
 interface HeldProduct extends Metadata {
-  /** Position of the record among those of the answer, from 1. */
+  /** Position of the record in the answer, from 1. */
   readonly position: number;
   readonly isUnknown: boolean;
-  /** The product as the mirror holds it, and with the answer's members: JSON text, null where these are the same. */
+  /** The product as the mirror holds it, and with the answer's members: JSON text, null if these are the same. */
   readonly oldProduct: string | null;
   readonly newProduct: string | null;
 }
 
 /**
- * Compares the metadata of answered SKUs with the mirror's, field by field; what an answer leaves out it does not
- * correct (partner rules 2.4, 4.2.4). Call this with the SKUs' rows locked.
+ * Compares the metadata of answered SKUs with the mirror's, field by field; an answer does not change what it leaves
+ * out (partner rules 2.4, 4.2.4). Call this with the SKUs' rows locked.
  */
 export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): Promise<ProductDifferences> {
   const rows = answered.flatMap((result) =>
@@ -69,7 +69,7 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
   return productDifferences(rows, found);
 }
 
-/** What the records of an answer say of metadata, beside what the mirror holds of those that say anything new. */
+/** Returns what the records of an answer say of metadata, compared with `found`, the mirror's rows that differ. */
 function productDifferences(
   rows: readonly (Metadata & { readonly sku: string })[],
   found: readonly HeldProduct[],
@@ -98,8 +98,8 @@ function productDifferences(
 type ColumnChange = FieldChange & { readonly field: MetadataColumn };
 
 /**
- * The members of a product that differ, without those whose columns tell the same: a column has the text of a number,
- * which the object has as a number.
+ * Returns the members of a product that differ, without those whose columns report the same. A member that is a number
+ * stays, because its column holds only the text.
  */
 function untold(oldProduct: string, newProduct: string, fields: readonly ColumnChange[]): MemberChange[] {
   const told = new Map<string, string | null>(
@@ -113,16 +113,16 @@ function untold(oldProduct: string, newProduct: string, fields: readonly ColumnC
   );
 }
 
-/** What an answered SKU was before. */
+/** An answered SKU before the answer. */
 interface Before {
   readonly state: string;
-  /** There has been a record of it. */
+  /** Whether it has had a record before. */
   readonly seenBefore: boolean;
 }
 
 /**
- * What followers of catalog.changes get of an answer beside its moves: new states, and the first prices and metadata of
- * SKUs (`unknown`: SKUs without metadata so far). Pure.
+ * Returns what followers of catalog.changes get of an answer besides its moves: new states, and the first prices and
+ * metadata of SKUs (`unknown`: SKUs without metadata so far). Pure.
  */
 export function changesBeside(
   answered: readonly SkuResult[],
@@ -140,7 +140,7 @@ export function changesBeside(
   };
 }
 
-/** What a record or 0009 makes of a SKU's state: one that was removed stays so until there is a record. */
+/** Returns how records and 0009 change the states of SKUs: a removed SKU stays removed until it has a record. */
 function stateChanges(
   answered: readonly SkuResult[],
   rowOf: ReadonlyMap<string, Before>,
@@ -152,7 +152,7 @@ function stateChanges(
   });
 }
 
-/** Of SKUs without metadata so far, and of prices of SKUs that had none. */
+/** Returns the metadata of SKUs that had none so far, and the given prices of SKUs that had none. */
 function firstRecords(answered: readonly SkuResult[], prices: readonly PriceDifference[]): FirstRecords {
   return {
     prices: prices.flatMap(({ sku, size, newPrice }) =>

@@ -29,63 +29,61 @@ import {
 } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
 
-/** Why the partner's new prices are not acted on before a second answer has repeated them. */
+/** Why new prices are not acted on before a second answer has repeated them. */
 export type Doubt = 'implausible' | 'mass-move';
 
-/** A doubt that the ledger holds of a SKU. */
+/** A SKU's doubt as the ledger holds it. */
 export interface HeldDoubt {
   readonly doubt: Doubt;
   readonly oddity: Oddity | null;
   /** Minutes from the doubted answer to this one; negative if a clock that was ahead dated the doubted one. */
   readonly minutes: number;
-  /** What was held before it. */
+  /** What was held before the doubted answer. */
   readonly believed: SizePrices;
 }
 
-/** What follows from an answer for the doubt of its SKU: it begins (anew), stays as it is, or ends. */
+/** What an answer means for the doubt of its SKU: the doubt begins (anew), stays as it is, or ends. */
 export type Judgement =
   | {
       readonly kind: 'begins';
       readonly doubt: Doubt;
       readonly oddity: Oddity | null;
       readonly believed: SizePrices;
-      /** It was doubted, and says other numbers than before. */
+      /** Whether the SKU was doubted already, and now has other numbers than before. */
       readonly isAgain?: boolean;
     }
-  /** `isFault`: no market moves so, and it goes on in masses, so a second answer that repeats it is no evidence. */
+  /** `isFault`: many SKUs move as no market does, so a second answer that repeats it is no evidence. */
   | { readonly kind: 'stays'; readonly isFault?: boolean }
   /**
-   * `back`: the prices are as before the doubted answer; else a second answer has repeated the doubted ones.
+   * `back`: the prices are as before the doubted answer; otherwise a second answer has repeated the doubted ones.
    * `isRepaired`: the doubt was about a move that no market makes, and the answer no longer shows it.
    */
   | { readonly kind: 'ends'; readonly back: boolean; readonly isRepaired?: boolean }
   | { readonly kind: 'none' };
 
-/** What one answer says of a SKU, beside what was held. */
+/** What one answer says of a SKU, and what was held before. */
 export interface JudgedAnswer {
   readonly sku: string;
   readonly before: SizePrices;
   readonly now: SizePrices;
   /**
-   * Sizes of `now` for which the mirror held no price, each with whichever of its former prices is furthest from the
-   * present one; absent: none.
+   * Sizes of `now` without a price in the mirror, each with its former price furthest from the present one; absent:
+   * none.
    */
   readonly returned?: SizePrices;
-  /** Those among them whose former prices are near to each other, so that they may be believed; absent: all. */
+  /** Those of them whose former prices are close to each other, so that they may be believed; absent: all. */
   readonly settled?: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
-  /**
-   * The prices in `before` vanished more than HOUR_MINUTES ago: a SKU that is offered again may have any price.
-   */
+  /** Whether `before` vanished more than HOUR_MINUTES ago: a SKU that is offered again may have any price. */
   readonly isReturn?: boolean;
-  /** `before` has vanished with an earlier answer. */
+  /** Whether `before` vanished with an earlier answer. */
   readonly isGone?: boolean;
   /** Which losses are doubted; absent: none. */
   readonly losses?: Losses | undefined;
   /**
-   * The first record of a SKU has no size, or no price for any, though the manifest has counted some (partner rules
-   * 2.6). That may be so: nobody offers any of them (partner rules 2.4).
+   * Whether the first record of a SKU has no size, or no price for any, although the manifest has counted some
+   * (partner rules 2.6). That is possible if nobody offers any of them (partner rules 2.4).
    */
   readonly isHollow?: boolean;
 }
@@ -104,7 +102,7 @@ export function judgePrices(
   const { losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, massMove);
-  // Without prices there is nothing to act on. The doubt stays, in case the doubted prices come back.
+  // Without prices there is nothing to act on. The doubt stays in case the doubted prices come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddOf(answer, massMove);
   if (held === null) {
@@ -130,7 +128,7 @@ function begun(oddity: Oddity, believed: SizePrices, now: SizePrices, massMove: 
   return { kind: 'begins', doubt: 'implausible', oddity: ofMany ?? oddity, believed };
 }
 
-/** The fault of the present mass move that the move from `believed` to `now` shows; null if it shows none. Pure. */
+/** Returns the fault of the present mass move that the move from `believed` to `now` shows; null if none. Pure. */
 export function faultOf(
   believed: SizePrices,
   now: SizePrices,
@@ -144,7 +142,7 @@ export function faultOf(
   return isOfUnit ? 'unit-of-many' : null;
 }
 
-/** What is odd about an answer; a move by the factor that the seller has accepted is not. */
+/** Returns what is odd about an answer. A move by the factor that the seller has accepted is not odd. */
 function oddOf(
   answer: Omit<JudgedAnswer, 'sku'>,
   { usual, accepted }: Pick<KnownMassMove, 'usual' | 'accepted'>,
@@ -156,22 +154,24 @@ function oddOf(
   return isAnotherProduct(answer) ? 'another-product' : null;
 }
 
-/** Whether an answer has moved by the factor that the seller has taken for the market's, and no size by another one. */
+/**
+ * Whether an answer has moved by the factor that the seller has accepted as the market's, and no size by another one.
+ */
 export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
   accepted !== null &&
   Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR &&
   !hasMovedApart(before, now, accepted);
 
-/** Whether there is a move, or a first price, that is doubted only because many move. Pure. */
+/** Whether there is a move, or a first price, that is doubted only because many SKUs move. Pure. */
 export function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): boolean {
   if (now.size === 0 || !isEachDoubted(massMove) || isAccepted(before, now, massMove.accepted)) return false;
   return before.size > 0 ? !samePrices(before, now) : massMove.factor !== null;
 }
 
 /**
- * Whether the doubted prices show the partner's fault, or cannot be told apart from it. A SKU that was marked with the
- * fault has it as long as its prices are far from `believed`, or are still one number, even if other SKUs have
- * recovered; but not if the seller has accepted the factor by which it moved.
+ * Whether the doubted prices show the partner's fault, or cannot be told apart from it. A SKU marked with the fault
+ * has it as long as its prices are far from `believed`, or still a single number, even if other SKUs have recovered;
+ * but not if the seller has accepted the factor by which it moved.
  */
 function isOfFault(
   { believed, oddity }: HeldDoubt,
@@ -185,7 +185,7 @@ function isOfFault(
   return faultOf(believed, now, massMove) !== null;
 }
 
-/** Whether a SKU that had such a fault still has it, or another one that no market has. Pure. */
+/** Whether a SKU that had such a fault still has it, or another one that occurs in no market. Pure. */
 export function saysFault(
   oddity: FaultOfMany,
   { believed, before, now }: Readonly<Record<'believed' | 'before' | 'now', SizePrices>>,
@@ -196,8 +196,8 @@ export function saysFault(
 
 /**
  * Judges an answer that follows a doubted one and is not odd itself. It ends the doubt if it says about the same, long
- * enough after the doubted one. Other numbers begin the doubt anew, unless the SKU was doubted only because many moved.
- * A loss that the delta has reported since then needs no second answer.
+ * enough after the doubted one. Other numbers begin the doubt anew, unless the SKU was doubted only because many
+ * moved. A loss that the delta has reported since needs no second answer.
  */
 function secondAnswer(
   held: HeldDoubt,
@@ -212,7 +212,9 @@ function secondAnswer(
   return held.minutes >= apartMinutes(massMove) ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 
-/** Whether `now` is as before the doubt. If the doubted numbers were not odd in themselves, only equal prices are. */
+/**
+ * Whether `now` is as before the doubt. If the doubted numbers were not odd in themselves, this requires equal prices.
+ */
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
   if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
@@ -224,22 +226,21 @@ const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): 
 
 const NO_PRICES: SizePrices = new Map();
 
-/** What is known of a SKU before an answer. */
 export interface KnownSku {
   /** Whether its prices are this account's. */
   readonly isOurs: boolean;
-  /** Its last prices, where the mirror holds none any longer, and how long before the request they vanished. */
+  /** Its last prices if the mirror no longer holds any, and how long before the request they vanished. */
   readonly vanished: SizePrices;
   readonly vanishedMinutes: number;
   /** Which losses of its prices are doubted. */
   readonly losses?: Losses | undefined;
-  /** Sizes that a manifest has counted, of a SKU without any record so far; null: none, or there is a record. */
+  /** How many sizes a manifest has counted for a SKU without any record so far; null: none, or there is a record. */
   readonly sizesToCome?: number | null;
 }
 
 /**
- * Puts each SKU's answered prices beside those held before: the mirror's prices, as reconstructed from the differences,
- * or else those that vanished last; no prices if the held ones are another account's. Pure.
+ * Combines each SKU's answered prices with those held before: the mirror's prices, as reconstructed from the
+ * differences, or else those that vanished last; no prices if the held ones are another account's. Pure.
  */
 export function judgedAnswers(
   answered: readonly SkuResult[],
@@ -290,6 +291,6 @@ export function judgedAnswers(
   });
 }
 
-/** The price furthest from `from`; not simply the latest one, because that may come from a wrong answer. */
+/** Returns the price furthest from `from`. The latest one will not do, because it may come from a wrong answer. */
 const farthestOf = (prices: readonly number[], from: number): number =>
   prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? from;

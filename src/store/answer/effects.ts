@@ -21,11 +21,11 @@ export interface Differences {
   readonly products: ProductDifferences;
 }
 
-/** What follows from an answer. Only what came for SKUs whose claim is still ours counts, and is not overtaken. */
+/** What follows from an answer. Results count only if their SKU's claim is still ours and they are not overtaken. */
 export interface AnswerEffects {
   /** Records and 0009 that are applied. */
   readonly answered: readonly SkuResult[];
-  /** SKUs that a delta removed after the claim, which is still ours: their records and 0009 are not applied. */
+  /** SKUs that a delta has removed since the claim, which is still ours: their records and 0009 are not applied. */
   readonly overtaken: readonly string[];
   readonly prices: readonly PriceDifference[];
   /** Prices that moved since an earlier refresh, for the history. */
@@ -37,18 +37,15 @@ export interface AnswerEffects {
   readonly lost: readonly { readonly sku: string; readonly minutes: number }[];
   /** Prices and metadata of SKUs that had none before. */
   readonly first: FirstRecords;
-  /** SKUs whose metadata is rewritten, and of these those of which anything but muted members has changed. */
+  /** SKUs whose metadata is rewritten, and those of them in which more than muted members has changed. */
   readonly renewed: ReadonlySet<string>;
   readonly changed: ReadonlySet<string>;
-  /** Of each record, which members and columns have moved. */
+  /** For each record, the members and columns that have moved. */
   readonly members: readonly Moved[];
   readonly ahead: readonly LearnedRefresh[];
-  /** Lines of which live SKUs were refreshed. */
+  /** Lines whose live SKUs were refreshed. */
   readonly lines: readonly WeighedLine[];
-  /**
-   * What the answer shows of the sources of hints, of what they had told of, and how many refreshes of live SKUs have
-   * found a move.
-   */
+  /** What the answer shows about hints' sources and predictions, and how many live refreshes found a move. */
   readonly ofHints: {
     readonly tests: readonly HintTest[];
     readonly predictionTests: readonly PredictionTest[];
@@ -56,18 +53,18 @@ export interface AnswerEffects {
   };
   /** SKUs with hints. */
   readonly hinted: readonly string[];
-  /** SKUs with a hazard, or a move that hints had told of, that are not in `ahead`. */
+  /** SKUs with a hazard, or with a move predicted by hints, that are not in `ahead`. */
   readonly boosted: readonly string[];
-  /** Moves of each answered SKU that the delta has left out; null: none. */
+  /** How many moves of each answered SKU the delta has left out; null if none. */
   readonly missed: ReadonlyMap<string, number | null>;
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
-  /** What the answer tests of the probabilities that were held. */
+  /** How the answer tests the probabilities that were held. */
   readonly tests: readonly RefreshTest[];
-  /** What is to be thought of the prices of each record. */
+  /** The judgement of each record's prices. */
   readonly judged: readonly SkuJudgement[];
-  /** Those that are doubted where prices have begun to move in masses meanwhile. */
+  /** Moves that are doubted if prices have begun to move in masses in the meantime. */
   readonly undoubted: readonly UndoubtedMove[];
-  /** SKUs that had been drawn at random, and are refreshed now. */
+  /** SKUs that had been drawn at random, and are now refreshed. */
   readonly drawn: readonly string[];
   readonly promises: readonly PromiseCase[];
   /** SKUs that are asked once more, and in how many seconds after the request. */
@@ -75,8 +72,7 @@ export interface AnswerEffects {
 }
 
 /**
- * Decides what an answer changes: from the locked state of its SKUs, its records and 0009 (`settled`), and their
- * differences. Pure.
+ * Decides what an answer changes, from its locked SKUs, its records and 0009 (`settled`), and their differences. Pure.
  */
 export function effectsOf(
   locked: readonly LockedSku[],
@@ -137,11 +133,11 @@ export function effectsOf(
 interface Outcome extends LockedSku {
   readonly finding: AuditFinding | null;
   readonly look: SecondLook;
-  /** Seconds after its request at which it is asked once more; null: it is not. */
+  /** Seconds after its request at which it is asked once more; null if it is not. */
   readonly again: number | null;
 }
 
-/** Answered SKUs as they were locked, with whether a price has moved and what that says of the delta. */
+/** Returns answered SKUs as they were locked, with whether a price has moved and what that says about the delta. */
 function outcomesOf(
   answered: readonly SkuResult[],
   rowOf: ReadonlyMap<string, LockedSku>,
@@ -161,7 +157,7 @@ function outcomesOf(
   });
 }
 
-/** What refreshes of live SKUs show of the sources of hints; `isAhead`: SKUs of which anything was learned. */
+/** Returns what live refreshes show about the sources of hints; `isAhead`: SKUs from which anything was learned. */
 function hintEffects(
   ahead: readonly LearnedRefresh[],
   refreshes: readonly LiveRefresh[],
@@ -174,7 +170,6 @@ function hintEffects(
   };
 }
 
-/** What is to be thought of the prices of each record. */
 function judgements(
   { answered, prices, fields }: Pick<AnswerEffects, 'answered' | 'prices' | 'fields'>,
   rowOf: ReadonlyMap<string, LockedSku>,
@@ -192,10 +187,10 @@ function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEf
 }
 
 /**
- * Minutes for which a SKU with 0009 has had no price and no report has named it. 0 if it had a price until now, or was
- * never asked. If its history has no price, twice the time since the request before, because each wait is as long as
- * the SKU had been without a price. Null: removed, no price in its history, and not reported since. A SKU that comes
- * back is reported once, and the price routes may learn of it later than the delta.
+ * Returns the minutes for which a SKU with 0009 has had no price and no report has named it. 0 if it had a price until
+ * now, or was never asked. If its history has no price, twice the time since the previous request, because each wait
+ * is as long as the SKU had been without a price. Null if it was removed, its history has no price, and it was not
+ * reported since. A SKU that comes back is reported once, and the price routes may learn of it later than the delta.
  */
 function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }: LockedSku): number | null {
   if (state === 'priced' || state === 'pending') return 0;
@@ -204,7 +199,7 @@ function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }:
   return unpriced === null || untold === null ? (unpriced ?? untold) : Math.min(unpriced, untold);
 }
 
-/** What the answer has found of SKUs whose prices move by rates of their own. */
+/** Returns what the answer has found for SKUs whose prices move at rates of their own. */
 function liveRefreshes(
   locked: readonly LockedSku[],
   moves: readonly PriceMove[],
@@ -220,16 +215,16 @@ function liveRefreshes(
     });
 }
 
-/** What is known at the time of an answer, of more than its SKUs. */
+/** What is known at the time of an answer besides its SKUs. */
 export interface AnswerContext {
   readonly muted: ReadonlySet<string>;
   readonly massMove: KnownMassMove;
   readonly watch: Pick<MemberWatch, 'follows'>;
-  /** Draws whether a SKU is of the part that is asked once more. */
+  /** Draws whether a SKU belongs to the part that is asked once more. */
   readonly isDrawn: () => boolean;
 }
 
-/** SKUs whose name and model have both changed. */
+/** Returns the SKUs whose name and model have both changed. */
 function renamedIn(fields: readonly FieldChange[]): ReadonlySet<string> {
   const changed = (field: string) => fields.filter((change) => change.field === field).map(({ sku }) => sku);
   const models = new Set(changed('model'));
@@ -237,7 +232,7 @@ function renamedIn(fields: readonly FieldChange[]): ReadonlySet<string> {
 }
 
 const knownOf = (row: LockedSku | undefined): KnownSku => ({
-  // Never asked: an adopted account has to answer first.
+  // Not asked yet by this account: what is held may be of the account before it was adopted.
   isOurs: row !== undefined && row.minutes !== null,
   vanished: new Map(Object.entries(row?.vanished ?? {})),
   vanishedMinutes: row?.vanishedMinutes ?? 0,
@@ -245,7 +240,7 @@ const knownOf = (row: LockedSku | undefined): KnownSku => ({
   sizesToCome: row === undefined || row.seenBefore ? null : row.listedSizes,
 });
 
-/** The delta tells of losses where it covers the SKU (partner rules 4.2.4 to 4.2.6). */
+/** The delta reports the losses of SKUs that it covers (partner rules 4.2.4 to 4.2.6). */
 function lossesOf({ live, cohort, told }: LockedSku): Losses {
   if (told === true && !live) return 'told';
   return live || cohort === 'live' || cohort === 'unlisted' ? 'unusual' : 'all';
@@ -257,7 +252,7 @@ function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
   return { doubt, oddity, minutes: doubtMinutes ?? 0, believed: new Map(Object.entries(believed ?? {})) };
 }
 
-/** Changes of metadata for the history: of columns, and one for all members of a product that moved, but muted ones. */
+/** Returns changes of metadata for the history: of columns, and one per product for its moved, unmuted members. */
 function fieldChanges({ fields, members }: ProductDifferences, muted: ReadonlySet<string>): FieldChange[] {
   const ofMembers = [...members].flatMap(([sku, changes]): FieldChange[] => {
     const heard = changes.filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
@@ -269,10 +264,7 @@ function fieldChanges({ fields, members }: ProductDifferences, muted: ReadonlySe
   return [...fields, ...ofMembers];
 }
 
-/**
- * Whether nothing but muted members of an entry has moved: it is stored with the next move of the price, or of
- * something else.
- */
+/** Whether only muted members of an entry have moved: then it is stored only with the next move of anything else. */
 function isThinned(
   { sku, members }: PriceDifference,
   muted: ReadonlySet<string>,
@@ -292,13 +284,13 @@ function movedMembers(
   );
   for (const { sku, field } of products.fields)
     keys.get(sku)?.add(keyOf({ part: 'column', path: JSON.stringify([field]) }));
-  // Where a column tells of its text, too, the member is never muted: a copy would keep the text.
+  // If a column reports its text, too, the member is never muted: a copy made from changes would keep the text.
   for (const [sku, changes] of products.members)
     for (const { path } of changes)
       if (keys.get(sku)?.has(keyOf({ part: 'column', path })) !== true)
         keys.get(sku)?.add(keyOf({ part: 'product', path }));
   for (const { sku, members = [] } of prices)
-    // What is no object has no member by which it could be told from a price that moves.
+    // A value that is not an object has no member that could be told apart from a price that moves.
     for (const { names, path } of members)
       if (names.length > 0) keys.get(sku)?.add(keyOf({ part: 'entry', path }));
   return [...keys].map(([sku, moved]) => ({ sku, keys: moved }));

@@ -12,13 +12,13 @@ import { factorOf, type FaultOfMany, isOfSomeSizes, LOSSES, OF_MANY } from './pl
  * SKUs show whether the fault is over, because the partner may have it for some SKUs only.
  */
 
-/** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
+/** SKUs doubted in one transaction, so that nobody waits long for the rows of the ledger. */
 export const PIECE = 5000;
 
-/** SKUs that are asked, once an hour at most, for whether the fault goes on. */
+/** How many SKUs are asked at a time, each at most once an hour, to see whether the fault goes on. */
 const SAMPLE = 20;
 
-/** Stores the fault that goes on as the oddity of doubted SKUs that have it: most were doubted before it was known. */
+/** Stores the present fault as the oddity of doubted SKUs that have it: most were doubted before it was known. */
 export async function keepFaults(sql: Sql): Promise<void> {
   const [fault] = await sql<Pick<KnownMassMove, 'kind' | 'factor'>[]>`
     select kind, factor from catalog_internal.mass_move where since is not null and kind = any(${[...FAULT_KINDS]})`;
@@ -26,7 +26,7 @@ export async function keepFaults(sql: Sql): Promise<void> {
   await inPieces((after) => keepPiece(sql, fault, after));
 }
 
-/** The next SKUs after `after`, in everyone's order. Returns the last of them; null where there was none. */
+/** Handles the next SKUs after `after`, in everyone's order. Returns the last of them, or null if none is left. */
 async function keepPiece(
   sql: Sql,
   fault: Pick<KnownMassMove, 'kind' | 'factor'>,
@@ -39,7 +39,7 @@ async function keepPiece(
       order by sku limit ${PIECE} for update`;
     const last = piece.at(-1)?.sku ?? null;
     if (last === null) return null;
-    // Read by a statement of its own, so that prices are those of the answers that were waited for.
+    // Read by a separate statement, so that prices include those of the answers that were waited for.
     const doubted = await tx<DoubtedPrices[]>`
       select d.sku, d.believed, jsonb_object_agg(p.size, p.price) as prices
       from catalog_internal.due d join catalog.prices p using (sku)
@@ -64,19 +64,19 @@ interface DoubtedPrices {
   readonly prices: Readonly<Record<string, number>>;
 }
 
-/** Number of SKUs of the fault, answered within the hour, that are read to see whether they still have it. */
+/** SKUs of the fault, answered within the hour, that are read to see whether they still have it. */
 const SEEN = 100;
 
 export interface FaultyPrices extends DoubtedPrices {
   readonly oddity: FaultOfMany;
 }
 
-/** What is known of a fault that goes on; `asked`: too little, SKUs of it are asked. */
+/** The state of a fault that has been going on. `asked`: too little is known, so some of its SKUs are asked. */
 export type FaultState = 'over' | 'lasts' | 'asked';
 
 /**
- * How many of these SKUs have the fault still. Once others are `repaired`, those of which some sizes alone are far do
- * not count, unless several have one factor: single sizes jump in an ordinary market, too. Pure.
+ * Counts the SKUs that still have the fault. Once others are `repaired`, SKUs with only some sizes far off do not
+ * count, unless several have one factor: single sizes jump in an ordinary market, too. Pure.
  */
 export function countStill(answered: readonly FaultyPrices[], repaired: number): number {
   const still = answered
@@ -94,11 +94,11 @@ export function countStill(answered: readonly FaultyPrices[], repaired: number):
 }
 
 /**
- * Whether the fault that goes on is over, once the answers of all SKUs are as usual. It is over if fewer than
+ * Decides whether the present fault is over, once the answers of all SKUs are as usual. It is over if fewer than
  * GOING_SKUS of its own SKUs were answered with it within the hour, and either that many are as before (`repaired`) or
  * fewer than that may still have it. If too little is known, some of its SKUs are asked again. A SKU without prices
- * shows nothing. Neither does one that is deferred or in errors: it keeps a fault of some (`kind`) going, but none for
- * which all other SKUs wait.
+ * shows nothing. Neither does one that is deferred or in errors: it keeps a fault of some (`kind`) going, but not one
+ * for which all other SKUs wait.
  */
 export async function stateOfFault(
   sql: Sql,
@@ -118,7 +118,7 @@ export async function stateOfFault(
   const still = countStill(recent, repaired);
   if (still >= GOING_SKUS) return 'lasts';
   if (repaired >= GOING_SKUS) return 'over';
-  // If no other SKU waits for the end of the fault, SKUs without an answer delay nothing by counting as unseen.
+  // If no other SKU waits for the end of the fault, counting SKUs without an answer as unseen delays nothing.
   const isUnseen =
     kind === 'factor-of-some'
       ? sql`${ofFault} and not (${isAnswered} and ${recently})`
@@ -133,7 +133,7 @@ export async function stateOfFault(
   return 'asked';
 }
 
-/** Marks doubted SKUs due for which no second answer is awaited any longer, because the fault is over. */
+/** Marks doubted SKUs due that no longer await a second answer, because the fault is over. */
 export async function askDoubted(sql: Sql): Promise<void> {
   await inPieces(async (after) => {
     const [{ last }] = await sql<[{ last: string | null }]>`

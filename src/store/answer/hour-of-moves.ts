@@ -1,16 +1,16 @@
 import { isAnotherFault, isFault, type KnownMassMove, type MassMoveKind } from './mass-move.ts';
 
 /*
- * Prices that move implausibly in masses: either a fault of the partner, or a crash of the market. One answer cannot
- * tell these apart, so meanwhile each move is doubted until a second answer says the same. If several SKUs move by one
- * and the same factor, it is another unit or currency; if most implausible SKUs have one price for all sizes, the sizes
- * are lost. For these two, no number of equal answers is evidence: the doubt waits for the seller's word. If one source
- * of the partner's has another unit for a few SKUs, only those wait. Pure.
+ * Decides whether prices move implausibly in masses: either a fault of the partner, or a crash of the market. One
+ * answer cannot tell these apart, so each move is doubted until a second answer says the same. If several SKUs move by
+ * one and the same factor, it is another unit or currency; if most implausible SKUs have one price for all sizes, the
+ * sizes are lost. For these two, no number of equal answers is evidence: the doubt waits for the seller's word. If one
+ * of the partner's sources has another unit for a few SKUs, only those wait. Pure.
  */
 
-/** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
+/** Answered SKUs of the hour, and moved ones among them, from which a part of them may show a mass move. */
 export const ENOUGH_SKUS = 200;
-/** Moved SKUs of the hour that suffice to show that a mass move goes on; answered ones, that it is over. */
+/** Moved SKUs of the hour that suffice to show that a mass move goes on; or answered ones, that it is over. */
 export const SOME_SKUS = 20;
 /**
  * The part of the answered SKUs that is implausible, or that has lost all its prices, in a mass move. With fewer
@@ -19,9 +19,9 @@ export const SOME_SKUS = 20;
  */
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
-/** Number of implausible SKUs that shows that the mass move goes on: one or two may move so far by chance. */
+/** Implausible SKUs that show that the mass move goes on: one or two may move so far by chance. */
 export const GOING_SKUS = 3;
-/** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
+/** How many implausible SKUs, and which part of them all, show that all sizes have one price. */
 const ONE_PRICE = { skus: 8, part: 0.5 } as const;
 /**
  * Prices move far if the median move is over TIMES_USUAL times the usual one. MIN_USUAL: the least that counts as
@@ -34,26 +34,25 @@ const UNKNOWN_FAR = Math.log(2);
 /** What answers of the last hour have shown. */
 export interface HourOfMoves {
   readonly answers: number;
-  /** SOME_SKUS of them have come within the hour itself; else those of others may show what these do not. */
+  /** Whether SOME_SKUS of them came within the hour itself; otherwise other processes may have seen more. */
   readonly isRecent: boolean;
   readonly implausible: number;
-  /** Of how many SKUs these are; a live SKU is asked often. */
+  /** How many SKUs these are: a live SKU is asked often. */
   readonly implausibleSkus: number;
-  /** Those among them that have one price for all sizes. */
+  /** Those of the implausible ones with one price for all sizes. */
   readonly onePrice: number;
   readonly lost: number;
   /** The same for SKUs whose losses no delta reports, because only the live ones may have lost their prices. */
   readonly untold: { readonly answers: number; readonly lost: number };
   readonly moves: number;
-  /** Median; null without any. */
+  /** Median; null if there are no moves. */
   readonly move: number | null;
-  /** What several SKUs have begun to move by, implausibly, a natural logarithm; null: by no common factor. */
+  /** The factor by which several SKUs have begun to move implausibly, a natural logarithm; null if there is none. */
   readonly factor: number | null;
-  /** SKUs that had been doubted for what no market does, and no longer say so. */
+  /** SKUs that had been doubted for what no market does, and no longer show it. */
   readonly repairedSkus: number;
 }
 
-/** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {
   answers: 0,
   isRecent: false,
@@ -69,8 +68,8 @@ export const NO_MOVES: HourOfMoves = {
 };
 
 /**
- * The kind of mass move that the hour shows, beyond chance and an ordinary market; null: none. `going`: each move is
- * doubted already, and less shows that this goes on. Pure.
+ * Returns the kind of mass move that the hour shows, beyond chance and an ordinary market; null if none. `going`: each
+ * move is doubted already, and less evidence shows that this goes on. Pure.
  */
 export function isMassMove(hour: HourOfMoves, usual: number | null, going: boolean): MassMoveKind | null {
   const kind = movesOfMany(hour, usual, going);
@@ -78,7 +77,7 @@ export function isMassMove(hour: HourOfMoves, usual: number | null, going: boole
   return kind === null ? 'factor-of-some' : 'factor';
 }
 
-/** The same, whatever factor some have in common. */
+/** The same, regardless of a factor that some SKUs have in common. */
 function movesOfMany(
   { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move }: HourOfMoves,
   usual: number | null,
@@ -96,16 +95,16 @@ function movesOfMany(
   return isFar ? 'far' : null;
 }
 
-/** What moves in masses begin as, or turn to. */
+/** How a mass move begins, or what it turns into. */
 export interface FoundMassMove {
   readonly kind: MassMoveKind;
   readonly factor: number | null;
 }
 
 /**
- * The mass move that begins, or that the known one turns into; null: neither. While each move is doubted, a factor that
- * some SKUs share counts as `factor`. While only some SKUs are doubted, fewer than ENOUGH_SKUS answers can change only
- * their factor, because the first answers of a daemon after its start may all be of such SKUs. Pure.
+ * Returns the mass move that begins, or that the known one turns into; null if neither. While each move is doubted, a
+ * factor that some SKUs share counts as `factor`. While only some SKUs are doubted, fewer than ENOUGH_SKUS answers can
+ * change only their factor, because the first answers of a daemon after its start may all be of such SKUs. Pure.
  */
 export function turnOf(
   kind: MassMoveKind | null,

@@ -17,35 +17,30 @@ import {
   type SizePrices,
 } from './plausibility.ts';
 
-/*
- * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (hour-of-moves.ts).
- */
+/* An answer's SKUs, each judged by itself (doubts.ts), and what each shows about the market (hour-of-moves.ts). */
 
-/**
- * What one judged SKU shows of the market as a whole. Only SKUs that had prices within the hour over which moves are
- * counted have a sample.
- */
+/** What one judged SKU shows about the market as a whole. Only SKUs with prices in the counted hour have a sample. */
 export interface MarketSample {
   readonly odd: boolean;
-  /** It is, by one price for all sizes. */
+  /** Whether it is odd because all sizes have one price. */
   readonly onePrice: boolean;
-  /** It has no price any longer. */
+  /** Whether it no longer has a price. */
   readonly lost: boolean;
-  /** Nobody reports that. */
+  /** Whether no delta would report that loss. */
   readonly untold: boolean;
-  /** By how much it has moved from what was believed, up or down; null where no size is in both. */
+  /** How far it has moved from the believed prices, up or down, as a natural logarithm; null if no size is in both. */
   readonly factor: number | null;
-  /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
+  /** How far its prices have moved, as a median of natural logarithms; null if none has. */
   readonly move: number | null;
 }
 
-/** What an answer says of one SKU's prices. */
+/** What an answer says about one SKU's prices. */
 export interface SkuJudgement {
   readonly sku: string;
   readonly judgement: Judgement;
-  /** In how many milliseconds a second answer counts; null: none is waited for. */
+  /** In how many milliseconds a second answer counts; null if none is awaited. */
   readonly confirmInMs: number | null;
-  /** Null where nothing was held before. */
+  /** Null if nothing was held before. */
   readonly sample: MarketSample | null;
 }
 
@@ -67,15 +62,15 @@ export function judgeAll(
   });
 }
 
-/** A SKU that has moved, or has its first prices, and what was held of it before. */
+/** A SKU that has moved, or has its first prices, and what was held before. */
 export interface UndoubtedMove {
   readonly sku: string;
   readonly believed: SizePrices;
 }
 
 /**
- * Moves of an answer that are not doubted only because no mass move was known; if one has begun meanwhile, they are. So
- * are first prices, if nearly all prices move by a common factor. Pure.
+ * Returns the moves of an answer that are undoubted only because no mass move was known; they are doubted if one has
+ * begun in the meantime. This includes first prices, if nearly all prices move by a common factor. Pure.
  */
 export function undoubtedMoves(
   answers: readonly JudgedAnswer[],
@@ -85,7 +80,7 @@ export function undoubtedMoves(
   if (isEachDoubted(massMove)) return [];
   const begun: KnownMassMove = { ...massMove, since: new Date(0), kind: 'factor', factor: 0 };
   const undoubted = new Set(judged.flatMap(({ sku, judgement }) => (judgement.kind === 'none' ? [sku] : [])));
-  // Nothing else speaks against them: a mass move is all that has begun.
+  // Nothing else is odd about them: `begun` only says that a mass move has begun.
   return answers.flatMap(({ sku, before, now }) =>
     undoubted.has(sku) && isMoved(before, now, begun) ? [{ sku, believed: before }] : [],
   );
@@ -99,19 +94,19 @@ function sampleOf(
 ): MarketSample | null {
   const { accepted, usual } = massMove;
   const back = judgement.kind === 'ends' && judgement.back;
-  // A loss counts once, with its first answer, and only as `lost`: missing prices are no implausible number.
+  // A loss counts once, with its first answer, and only as `lost`: missing prices are not implausible numbers.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
-  // Remains of a fault that is over begin no new one, and SKUs of a fault of some count once, not with each answer.
+  // Leftovers of a fault that is over begin no new one, and SKUs of a fault of some count once, not with each answer.
   const isLeft = !isEachDoubted(massMove) && judgement.kind === 'stays' && judgement.isFault === true;
-  // A single size that is offered again may cost what it likes, too; the others show what they do.
+  // A size that is offered again may have any price, too; the other sizes show whether the SKU is odd.
   const others = () => new Map([...now].filter(([size]) => !returned.has(size)));
   const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others(), usual ?? 0) === null;
   if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
-  // A SKU whose numbers go on changing was counted when its doubt first began.
+  // A SKU whose numbers keep changing was counted when its doubt first began.
   const isNew = judgement.kind === 'begins' && judgement.isAgain !== true;
   const begins = isNew && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
-  // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
+  // While a fault goes on in masses, each answer that has it counts; but first prices show nothing.
   const isFaulty = held !== null && held.believed.size > 0;
   const stays = isFaulty && judgement.kind === 'stays' && judgement.isFault === true;
   if (isAccepted(before, now, accepted))
@@ -128,7 +123,7 @@ function sampleOf(
 
 const isOnePrice = (oddity: Oddity | null) => oddity === 'one-price' || oddity === 'one-price-of-many';
 
-/** Milliseconds until a second answer is requested, and counts; null: none is awaited. */
+/** Returns the milliseconds until a second answer is requested, and counts; null if none is awaited. */
 function confirmIn(
   { before, now, isGone = false }: JudgedAnswer,
   judgement: Judgement,
@@ -136,7 +131,7 @@ function confirmIn(
   apart: number,
 ): number | null {
   if (judgement.kind === 'begins') return apart * 60_000;
-  // A SKU that stays doubted for the fault of all is refreshed on its ordinary schedule.
+  // A SKU that stays doubted because of a fault of all SKUs is refreshed on its ordinary schedule.
   if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
   if (now.size === 0 && !isLoss(held?.oddity ?? null))
     return before.size === 0 || isGone ? null : apart * 60_000;

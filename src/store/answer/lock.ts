@@ -24,29 +24,28 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly state: string;
     readonly live: boolean;
     readonly seenBefore: boolean;
-    /** How many sizes the last manifest line says that it has. */
+    /** How many sizes it has according to the last manifest line. */
     readonly listedSizes: number | null;
     /**
-     * Why its prices are doubted, since how many minutes before the request, and what they were before; null where
-     * they are not.
+     * Why its prices are doubted, for how many minutes at the request, and what they were before; null if not doubted.
      */
     readonly doubt: Doubt | null;
     readonly oddity: Oddity | null;
     readonly doubtMinutes: number | null;
     readonly believed: Readonly<Record<string, number>> | null;
-    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
+    /** How many seconds ago a delta reported the SKU, if the request was the first since then; otherwise null. */
     readonly reportedSeconds: number | null;
-    /** Minutes from the last report of a delta to the request; null: none, or the last one was the SKU's removal. */
+    /** Minutes from a delta's last report to the request; null if there was none, or it was the SKU's removal. */
     readonly reportedMinutes: number | null;
-    /** The promise of its age; null: there is none. */
+    /** The promise of its age; null if there is none. */
     readonly promise: HeldPromise | null;
   };
 
-/** The time that an answer is written with, and whether its SKUs may be out of scope. */
+/** The time with which an answer is written, and whether its SKUs may be out of scope. */
 export interface AnswerMoment {
-  /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */
+  /** The time to store as when its SKUs were asked: Postgres's clock may have been set back since. */
   readonly at: Date;
-  /** Long ago by that clock, which may have been set forward since. */
+  /** Whether that is long ago by this clock, which may have been set forward since. */
   readonly late: boolean;
   readonly scoped: boolean;
 }
@@ -58,7 +57,7 @@ const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & 
     late_since is not null as "pricesLag", ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
   from catalog_internal.mass_move, catalog_internal.beliefs`;
 
-/** SQL: how long ago a delta reported the SKU `s`, but as removed: where nobody has asked since, and in any case. */
+/** SQL: how long ago a delta reported the SKU `s`, not as removed: only if not asked since, and in any case. */
 const reportColumns = (tx: Tx, claim: Claim) => tx`
   case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
       and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
@@ -66,7 +65,7 @@ const reportColumns = (tx: Tx, claim: Claim) => tx`
   case when s.removed_at is distinct from s.reported_at
     then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes"`;
 
-/** A locked SKU, before what its prices show is known (comparePrices). */
+/** A locked SKU, before comparePrices has added what its prices show. */
 type HeldRow = Omit<LockedSku, keyof VanishedPrices>;
 
 /**
@@ -82,12 +81,12 @@ export async function lockAnswered(
   readonly lockedAt: number;
   readonly moment: AnswerMoment;
   readonly massMove: KnownMassMove;
-  /** The part of SKUs that is asked once more where an answer has nothing new of what was reported. */
+  /** The part of SKUs that is asked once more if an answer shows nothing new of what was reported. */
   readonly againShare: number;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
-  // Sent in one go and in this order, because the last must see what was committed while the one before waited for its
-  // locks. The driver sends a statement when it is first awaited, so none may be awaited earlier than those before it.
+  // Sent in one go and in this order, because the last must see what was committed while the previous one waited for
+  // its locks. The driver sends a statement when it is first awaited, so none may be awaited before earlier ones.
   const [, rows, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await allSent([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<HeldRow, 'hints'>[]>`

@@ -21,15 +21,15 @@ import type { AnswerObservers } from './observers.ts';
 import { begunOddly, forgetOddMoves, goOnElsewhere, readOddMoves } from './odd-moves.ts';
 
 /*
- * While prices move implausibly in masses (hour-of-moves.ts), every move is doubted: one row says so for all processes,
- * and SKUs that moved within the hour before are doubted, too. If only some SKUs have moved, by one factor, only those
- * are doubted.
+ * While prices move implausibly in masses (hour-of-moves.ts), every move is doubted: one row says so for all
+ * processes, and SKUs that moved within the hour before are doubted, too. If only some SKUs have moved, by one factor,
+ * only those are doubted.
  */
 
 /**
  * Counts what an answer has shown of moves, and begins or ends a mass move; once an hour, learns what is usual. Runs
- * outside of the answer's transaction, as every lesson does. While one answer does this, the other answers of the
- * process only count: the next one after it evaluates what they have shown. Returns what began or ended; null: neither.
+ * outside of the answer's transaction, as every lesson does. While one answer does this, the process's other answers
+ * only count: the next one after it evaluates what they have shown. Returns what began or ended, or null.
  */
 export async function followMoves(
   sql: Sql,
@@ -51,7 +51,7 @@ export async function followMoves(
     const turned = turnOf(found, hour, known);
     const isToAndFro = turned !== null && turned.kind === kind && !counts.mayTurn();
     const turn = isToAndFro ? null : turned;
-    // That some have begun to have a fault within the hour tells nothing of whether they have it still.
+    // That some SKUs have begun to have a fault within the hour does not show whether they still have it.
     const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
     const mayEnd =
       since !== null &&
@@ -60,7 +60,7 @@ export async function followMoves(
       (!isFault(kind) || isRepairing || counts.mayAsk());
     if (turn !== null || mayEnd) {
       const moved = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
-      // What has led to it shows nothing of what follows.
+      // What has led to it shows nothing about what follows.
       if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);
       return moved;
     }
@@ -69,7 +69,7 @@ export async function followMoves(
   });
 }
 
-/** Learns how far prices usually move; null: nothing new. In a day or so, what has become usual is known. */
+/** Learns how far prices usually move; null: nothing new. It takes about a day to learn a new usual move. */
 async function learnUsual(sql: Sql, move: number | null): Promise<void> {
   if (move === null) return;
   await sql`
@@ -78,8 +78,8 @@ async function learnUsual(sql: Sql, move: number | null): Promise<void> {
 }
 
 /**
- * SQL: no other session has locked the row. A connection that has fallen silent may hold it, which must delay no
- * answer: then the next answer tries again.
+ * SQL: whether no other session has locked the row. A connection that no longer responds may hold it, which must delay
+ * no answer: then the next answer tries again.
  */
 const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_move for update skip locked)`;
 
@@ -87,16 +87,15 @@ const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_m
 export const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
-/** Moves in masses begin, or turn out to be a fault, or another one than that which goes on. */
+/** Begins a mass move, or turns the present one into a fault or another one. */
 async function begin(sql: Sql, turn: FoundMassMove, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { kind, factor } = turn;
   const isNew = sql`(since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR}))
     -- Others may have found meanwhile that each move is to be doubted.
     and (since is null or kind = 'factor-of-some' or ${kind !== 'factor-of-some'})`;
-  // An answer that was judged before somebody has said it.
+  // Zero if the answer was judged before somebody else stored it.
   if ((await sql`select from catalog_internal.mass_move where ${isNew}`).count === 0) return null;
-  // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
-  // meanwhile.
+  // Before it is stored, so that the next answer retries what fails here. SKUs that move meanwhile follow below.
   const skus = await doubtMoved(sql, turn);
   const begun = await sql`
     update catalog_internal.mass_move
@@ -108,7 +107,7 @@ async function begin(sql: Sql, turn: FoundMassMove, hourOfMoves: HourOfMoves): P
   return { event: 'began', skus: skus + more, kind, factor, ...numbersOf(kind, hourOfMoves) };
 }
 
-/** What an hour has shown of moves in masses. */
+/** Returns the numbers by which an hour has shown a mass move. */
 const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move }: HourOfMoves) => ({
   answers,
   implausible: kind === 'lost' ? lost : implausible,
@@ -117,10 +116,10 @@ const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move }:
 
 /**
  * Doubts SKUs that moved while the mass move was being stored. Its numbers are stored only after that: if this fails,
- * or its process ends, the next answer does it, whichever daemon's that is. Returns how many SKUs were doubted.
+ * or its process ends, the next answer of any daemon does it. Returns how many SKUs were doubted.
  */
 async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourOfMoves): Promise<number> {
-  // Waits for answers that were judged before and are being written; others see the mass move (doubtIfBegun).
+  // Waits for answers that were judged before and are being written; later ones see the mass move (doubtIfBegun).
   const areAllSeen = await awaitChanges(sql).then(
     () => true,
     (error: unknown) => {
@@ -130,7 +129,7 @@ async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourO
   );
   const skus = await doubtMoved(sql, known);
   await keepFaults(sql);
-  // An answer was being written for longer than lock_timeout: the next answer doubts what that one has moved.
+  // An answer took longer to write than lock_timeout: the next answer doubts what that one has moved.
   if (!areAllSeen) return skus;
   const { answers, implausible, move } = numbersOf(known.kind, hourOfMoves);
   await sql`
@@ -140,12 +139,12 @@ async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourO
 }
 
 /**
- * Doubts every SKU that has moved within the hour, of a fault of some only those that have it, and has it asked again.
- * Returns how many.
+ * Doubts every SKU that moved within the hour (for a fault of some, if it has it), and has it asked again. Returns how
+ * many.
  */
 async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
   let skus = 0;
-  // A parameter, as no index serves a comparison with clock_timestamp().
+  // A parameter, because no index serves a comparison with clock_timestamp().
   const [{ from }] = await sql<[{ from: string }]>`
     select (clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}))::text as from`;
   await inPieces(async (after) => {
@@ -157,8 +156,8 @@ async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
 }
 
 /**
- * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for a mass move, and asked again. A SKU that
- * is due already keeps its reason and lane, because it may be due for a report.
+ * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for a mass move and asked again. A SKU that
+ * is already due keeps its reason and lane, because it may be due for a report.
  */
 const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: ReturnType<Queryable>) => sql`
   doubt = 'mass-move', doubted_at = ${askedAt}, believed = ${believed}, oddity = null,
@@ -172,8 +171,8 @@ const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: R
 
 /**
  * Doubts SKUs that an answer has found moved, if a mass move has begun since it was judged. Call this with the lock of
- * changes held, as the last write of a transaction: whoever begins a mass move waits for that lock, and doubts what was
- * committed by then.
+ * changes held, as the last write of a transaction: whoever begins a mass move waits for that lock, and doubts what
+ * was committed by then.
  */
 export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: Date): Promise<void> {
   if (moved.length === 0) return;
@@ -187,8 +186,8 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
 }
 
 /**
- * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
- * where there was none. Locked first, so that what is read of them has the answers that were waited for.
+ * Doubts the next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of
+ * them; null if there was none. Locked first, so that reads include the answers that were waited for.
  */
 async function doubtPiece(
   sql: Sql,
@@ -232,7 +231,7 @@ async function doubtPiece(
   });
 }
 
-/** Prices of a SKU that has moved, as they were and as they are; null: it has none. */
+/** The former and present prices of a SKU that has moved; null if it has none. */
 interface MovedPrices {
   readonly sku: string;
   readonly before: Readonly<Record<string, number>> | null;
@@ -264,7 +263,7 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   });
 }
 
-/** Ends the mass move. `hasStood`: no turn for an hour. */
+/** Ends the mass move. `hasStood`: whether nothing has begun, turned or ended for an hour. */
 async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promise<MassMoved | null> {
   if (await goOnElsewhere(sql, hourOfMoves)) return null;
   const [going] = await sql<Pick<MassMove, 'since' | 'kind' | 'factor'>[]>`
@@ -282,8 +281,8 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
     await keepFaults(sql);
     await askDoubted(sql);
   }
-  // What led to the mass move was found within the hour before it. Prices that have only moved `far` did move, nothing
-  // about them was implausible: it must stay known that no delta has reported them.
+  // What led to the mass move was found within the hour before it. Prices that have only moved `far` did move, and
+  // none was implausible: it must stay known that no delta has reported them.
   if (going !== undefined && going.kind !== 'far')
     await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
   await forgetOddMoves(sql, null);
@@ -295,8 +294,8 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
 }
 
 /**
- * Turns a fault of all into one of some: an hour's answers are as usual, though SKUs of the fault still have it. From
- * now on only these SKUs wait, and those that have moved beside them are asked again.
+ * Turns a fault of all into one of some, if an hour's answers are as usual although SKUs of the fault still have it.
+ * From now on only these SKUs wait; the others that moved during the fault are asked again.
  */
 async function leaveToSome(
   sql: Sql,

@@ -13,17 +13,17 @@ import { type Sql, transaction, type Tx } from '../connection/db.ts';
  * meant.
  */
 
-/** The object a member belongs to: a product, or a size's entry; or it is a column of its own. */
+/** What a member belongs to: a product, a size's entry, or (`column`) it is a column of its own. */
 export type MemberPart = 'product' | 'entry' | 'column';
 
-/** A member of JSON objects that the partner sends, in whatever SKU's. */
+/** A member of JSON objects that the partner sends, for any SKU. */
 export interface Member {
   readonly part: MemberPart;
-  /** Names from the object down, as a JSON array. */
+  /** Names from the object downwards, as a JSON array. */
   readonly path: string;
 }
 
-/** A member with another value than before; undefined: it was not there. */
+/** A member with a changed value; undefined: it was, or is, not there. */
 export interface MemberChange {
   readonly names: readonly string[];
   readonly path: string;
@@ -35,7 +35,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const DEEPEST = 4;
 
-/** What differs between two JSON values, member by member; a value that is no object has one member, of no name. */
+/** Returns what differs between two JSON values, member by member; a non-object has one member without a name. */
 export function memberChanges(from: unknown, to: unknown, names: readonly string[] = []): MemberChange[] {
   if (isObject(from) && isObject(to) && names.length < DEEPEST)
     return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((name) =>
@@ -59,51 +59,51 @@ function same(one: unknown, other: unknown): boolean {
   return one === other;
 }
 
-/** An object with nothing but these members, as they were (`from`) or are (`to`): JSON text. */
+/** Returns an object with only these members, as they were (`from`) or are (`to`), as JSON text. */
 export function membersAlone(changes: readonly MemberChange[], which: 'from' | 'to'): string {
   const root = Object.create(null) as Record<string, unknown>;
   for (const { names, [which]: value } of changes) {
     let at = root;
-    // Also where the member itself is not there: so it is told from its object's having gone.
+    // Also if the member itself is missing, to distinguish that from a missing parent object.
     for (const name of names.slice(0, -1)) at = (at[name] ??= Object.create(null)) as typeof root;
     if (value !== undefined) at[names.at(-1) ?? ''] = value;
   }
   return JSON.stringify(root);
 }
 
-/** A member as one text, for sets and maps: `part path`. `memberOf` takes it apart. */
+/** A member as one text, for sets and maps: `part path`. `memberOf` reverses it. */
 export const keyOf = ({ part, path }: Member): string => `${part} ${path}`;
 const memberOf = (key: string): Member => {
   const at = key.indexOf(' ');
   return { part: key.slice(0, at) as MemberPart, path: key.slice(at + 1) };
 };
 
-/** A SKU that was refreshed, and the keys of its members that moved. */
+/** A refreshed SKU, and the keys of its members that moved. */
 export interface Moved {
   readonly sku: string;
   readonly keys: ReadonlySet<string>;
 }
 
-/** Members to be muted from now on, or no longer; columns to be told of, or no longer. */
+/** Members to mute from now on, or no longer; columns to report, or no longer. */
 export interface MutedChange {
   readonly muted: readonly Member[];
   readonly unmuted: readonly Member[];
-  /** Those that are muted already, and go on to move. */
+  /** Members that are muted already and keep moving. */
   readonly renewed: readonly Member[];
 }
 
-/** SKUs that are followed at a time, and members that are counted. */
+/** Most SKUs that are followed at a time; MAX_MEMBERS: most members that are counted. */
 const MAX_SKUS = 2000;
-/** A SKU that was not refreshed for so long, twice METADATA_INTERVAL's default, makes room for another. */
+/** A SKU that was not refreshed for this long, twice METADATA_INTERVAL's default, makes room for another. */
 const FOLLOWED_MS = 14 * 86_400_000;
 const MAX_MEMBERS = 200;
 /** A member is muted once it has moved again this often, and at least as often as it has rested. */
 const MUTED_FROM = 24;
-/** A muted member is heard again once it has rested more than this many times as often as it has moved. */
+/** A muted member is recorded again once it has rested more than this many times as often as it has moved. */
 const HEARD_AT = 3;
-/** Older evidence fades. */
+/** More evidence than this fades. */
 const REMEMBERED = 64;
-/** That a muted member goes on to move is stored this often. */
+/** How often it is stored that a muted member keeps moving. */
 const RENEWED_MS = 3_600_000;
 /**
  * After this long without a renewal a member is recorded again: the process that followed its SKUs may have ended, and
@@ -116,7 +116,7 @@ interface Count {
   rest: number;
 }
 
-/** What one process has noticed of members. What is muted is stored, for all processes and after this one. */
+/** What one process has noticed about members. Muted members are stored, for all processes and later ones. */
 export class MemberWatch {
   /** In order of their last refreshes. */
   readonly #skus = new Map<string, { readonly keys: ReadonlySet<string>; readonly at: number }>();
@@ -129,12 +129,14 @@ export class MemberWatch {
     this.#now = now;
   }
 
-  /** Whether the SKU is followed: then its entries are always stored, as its next refresh is compared with them. */
+  /**
+   * Whether the SKU is followed: then its entries are always stored, because its next refresh is compared with them.
+   */
   follows(sku: string): boolean {
     return this.#skus.has(sku) || this.#hasRoom();
   }
 
-  /** Takes in the SKUs of an answer, with what is muted at present. */
+  /** Takes in the SKUs of an answer, and the members muted at present. */
   note(refreshed: readonly Moved[], muted: ReadonlySet<string>): MutedChange {
     const turned = { muted: [] as Member[], unmuted: [] as Member[], renewed: [] as Member[] };
     for (const { sku, keys } of refreshed) {
@@ -166,7 +168,7 @@ export class MemberWatch {
     return this.#skus.size < MAX_SKUS || (oldest !== undefined && this.#now() - oldest.at > FOLLOWED_MS);
   }
 
-  /** Returns whether there is room for one more. */
+  /** Makes room for one more SKU, if possible; returns whether there is room. */
   #makeRoom(): boolean {
     if (!this.#hasRoom()) return false;
     const [oldest] = this.#skus.keys();
@@ -174,7 +176,7 @@ export class MemberWatch {
     return true;
   }
 
-  /** Whether it is time to store that a member goes on to move. */
+  /** Whether it is time to store that a member keeps moving. */
   #isTime(key: string): boolean {
     const now = this.#now();
     if (now - (this.#renewedAt.get(key) ?? -Infinity) < RENEWED_MS) return false;
@@ -194,10 +196,10 @@ export class MemberWatch {
   }
 }
 
-/** SQL: whether a row has been renewed; one that a clock ahead has dated lapses as well. */
+/** SQL: whether a row has been renewed recently; one dated by a clock that was ahead lapses as well. */
 const HOLDS = `abs(extract(epoch from now() - since)) < ${LAPSES_SECONDS}`;
 
-/** The keys of members that are muted. */
+/** Returns the keys of muted members. */
 export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
   const rows = await tx<
     Member[]
@@ -205,7 +207,7 @@ export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
   return new Set(rows.map(keyOf));
 }
 
-/** Columns of metadata that change with each refresh. */
+/** Returns the columns of metadata that change with each refresh. */
 export async function readUnsteadyColumns(sql: Sql): Promise<string[]> {
   const rows = await sql<{ column: string }[]>`
     select path::jsonb ->> 0 as column from catalog_internal.muted_members
@@ -213,17 +215,17 @@ export async function readUnsteadyColumns(sql: Sql): Promise<string[]> {
   return rows.map(({ column }) => column);
 }
 
-/** A longer path is never muted: it has to fit into an entry of a btree, 2704 bytes. */
+/** A longer path is never muted: it must fit into an entry of a btree, 2704 bytes. */
 const MAX_PATH_BYTES = 2048;
 export const mayBeMuted = ({ path }: Member): boolean => Buffer.byteLength(path) <= MAX_PATH_BYTES;
 
-/** Stores what is muted from now on, for every process, and forgets what is not any longer. */
+/** Stores what is muted from now on, for every process, and deletes what no longer is. */
 export async function storeMuted(sql: Sql, { muted, unmuted, renewed }: MutedChange): Promise<void> {
   const held = [...muted, ...renewed];
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
-  // In one order, because other daemons store the same at the same moment. Retried where one deletes what another
-  // stores, because the answer that has shown it is committed.
+  // In a fixed order, because other daemons store the same at the same moment. Retried if one deletes what another
+  // stores, because the answer that showed it is committed.
   await transaction(
     sql,
     (tx) => tx`

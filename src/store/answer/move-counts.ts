@@ -12,22 +12,22 @@ import {
 import { median } from './plausibility.ts';
 
 /*
- * Counts what shows moves in masses (hour-of-moves.ts): what one process has seen within an hour, and of factors that
- * begin what all have (odd-moves.ts).
+ * Counts the evidence of moves in masses (hour-of-moves.ts): what one process has seen within an hour, and the factors
+ * with which SKUs of all processes have begun to move (odd-moves.ts).
  */
 
-/** Moves are counted over this time. */
+/** The time over which moves are counted. */
 export const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 
-/** Between two turns of a factor; less than second answers take to confirm SKUs that began to move by the other one. */
+/** Between two turns of a factor; less than second answers take to confirm SKUs that moved by the other one. */
 const TURNS_AFTER_MS = 120_000;
 
-/** Before a fault that was not over is asked after again. */
+/** Between two checks whether a fault is over. */
 const ASKED_AFTER_MS = 60_000;
 
-/** Implausible SKUs, and factors of them, that are kept of each slice: more show nothing more. */
+/** Most implausible SKUs, and factors of them, kept per slice: more would show nothing new. */
 const MOST_KEPT = 64;
 
 /**
@@ -105,7 +105,7 @@ export class MoveCounts {
     }
   }
 
-  /** Takes in the factors by which SKUs began to move within the hour, by answers of all processes, `seconds` ago. */
+  /** Takes in the factors by which SKUs began to move within the hour, in answers of all processes, `seconds` ago. */
   noteBegun(
     begun: readonly { readonly sku: string; readonly factor: number; readonly seconds: number }[],
   ): void {
@@ -130,8 +130,8 @@ export class MoveCounts {
   }
 
   /**
-   * Slices after `from`. While prices move in masses, also older ones with the newest answers, up to SOME_SKUS in all:
-   * a process that is answered less often would never see enough to end that.
+   * Returns the slices after `from`. While prices move in masses, adds the newest older ones with answers, up to
+   * SOME_SKUS in all: a process with fewer answers would never see enough to end the mass move.
    */
   #shown(from: number): Slice[] {
     const recent = this.#slices.filter(({ at }) => at > from);
@@ -175,7 +175,7 @@ export class MoveCounts {
     };
   }
 
-  /** The known factor hides no other one, even of fewer SKUs. */
+  /** Returns another factor than the known one if there is any, even of fewer SKUs. */
   #commonFactor(slices: readonly Slice[]): number | null {
     const known = this.#known;
     const factors = [...new Map(slices.flatMap((slice) => [...slice.factors])).values()];
@@ -184,7 +184,7 @@ export class MoveCounts {
   }
 
   /**
-   * Takes over the mass move that Postgres holds. If it began, turned or ended, all counts before that are dropped,
+   * Takes over the mass move that Postgres holds. If it began, turned or ended, all earlier counts are dropped,
    * because they have led to it; factors of a few SKUs stay if it is not known yet what these have in common.
    */
   follow({ kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): void {
@@ -202,22 +202,20 @@ export class MoveCounts {
   }
 
   /**
-   * Whether enough answers have come since the mass move began to show that it is over; in a small catalog, SOME_SKUS,
-   * and no earlier than after an hour.
+   * Whether enough answers have come since the mass move began to show that it is over; in a small catalog SOME_SKUS,
+   * but not before an hour has passed.
    */
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;
     return answers >= SOME_SKUS && this.hasStood();
   }
 
-  /** Whether it is time for another factor to take the place of one: two may take turns. */
+  /** Whether another factor may already replace the present one: two factors may alternate. */
   mayTurn(): boolean {
     return this.#clock.monotonic() - this.#turnedAt >= TURNS_AFTER_MS;
   }
 
-  /**
-   * Whether it is time to ask once more whether a fault is over, which reads all its SKUs; if so, it is asked now.
-   */
+  /** Whether it is time to ask again whether a fault is over, which reads all its SKUs. If so, the caller asks now. */
   mayAsk(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#askedAt < ASKED_AFTER_MS) return false;
@@ -225,7 +223,7 @@ export class MoveCounts {
     return true;
   }
 
-  /** Does the work, unless another answer of the process is doing it already: then null. */
+  /** Runs the work and returns its result; null if another answer of the process is already doing it. */
   async alone<T>(work: () => Promise<T>): Promise<T | null> {
     if (this.#isAtWork) return null;
     this.#isAtWork = true;
@@ -241,7 +239,7 @@ export class MoveCounts {
     return this.#clock.monotonic() - this.#turnedAt >= WINDOW_MS;
   }
 
-  /** Once an hour: how far prices moved, if there were enough moves; null otherwise. */
+  /** Once an hour, returns how far prices moved, if there were enough moves; null otherwise. */
   usualMove(): number | null {
     const now = this.#clock.monotonic();
     if (now - this.#learnedAt < WINDOW_MS) return null;
@@ -252,16 +250,16 @@ export class MoveCounts {
 }
 
 /**
- * When implausible SKUs show a common factor. `near`: how close theirs are (natural logarithm: nearer than markets ever
- * move together, farther than rounding to whole baht goes); `part`: their part of the SKUs that moved about as far
- * (OF_FACTOR); `least`: the least factor that is another unit or currency, and no crash. It does not matter how many
- * other SKUs are implausible.
+ * When implausible SKUs show a common factor. `near`: how close their factors are (natural logarithm: closer than
+ * markets ever move together, wider than the effect of rounding to whole baht); `part`: their part of the SKUs that
+ * moved about as far (OF_FACTOR); `least`: the least factor that shows another unit or currency rather than a crash.
+ * It does not matter how many other SKUs are implausible.
  */
 const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
 
 /**
- * The factor that several of these SKUs have in common, if it is another unit's; of several such factors, the one that
- * most SKUs have; null: none. Pure.
+ * Returns the factor that several of these SKUs have in common, if it is that of another unit; of several such
+ * factors, the one that most SKUs have; null if there is none. Pure.
  */
 export function commonFactor(factors: readonly number[]): number | null {
   const sorted = factors.toSorted((a, b) => a - b);
@@ -276,7 +274,7 @@ export function commonFactor(factors: readonly number[]): number | null {
   return by === undefined ? null : median(sorted.filter((each) => Math.abs(each - by) <= FACTOR.near));
 }
 
-/** Of sorted numbers, how many are no further from each of them than this. */
+/** Counts, for each of the sorted numbers, how many are no further from it than `far`. */
 function countsWithin(sorted: readonly number[], far: number): number[] {
   let [from, to] = [0, 0];
   return sorted.map((number) => {

@@ -5,13 +5,13 @@ import { NO_MOVES } from './hour-of-moves.ts';
 import { MemberWatch } from './members.ts';
 import { MoveCounts } from './move-counts.ts';
 
-/** What a process counts over its answers; it is noted once an answer is committed. */
+/** What a process counts over its answers. An answer is noted once it is committed. */
 export interface AnswerObservers {
   /** Notices members that move with each refresh. */
   readonly members: Pick<MemberWatch, 'follows' | 'note'>;
-  /** Counts what refreshes test of the probabilities held before them. */
+  /** Counts how refreshes test the probabilities held before them. */
   readonly calibration: Pick<CalibrationCounts, 'note' | 'take' | 'giveBack'>;
-  /** Counts what refreshes show of the sources of hints. */
+  /** Counts what refreshes show about the sources of hints. */
   readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
   /** Notices moves in masses. */
   readonly moves: Pick<
@@ -29,7 +29,7 @@ export interface AnswerObservers {
   >;
 }
 
-/** Those of one process, which begin with nothing. */
+/** Creates the observers of one process, with nothing counted. */
 export const createObservers = (clock: Pick<Clock, 'monotonic'>): AnswerObservers => ({
   members: new MemberWatch(() => clock.monotonic()),
   calibration: new CalibrationCounts(clock),
@@ -37,7 +37,7 @@ export const createObservers = (clock: Pick<Clock, 'monotonic'>): AnswerObserver
   moves: new MoveCounts(clock),
 });
 
-/** They notice and count nothing. */
+/** Observers that notice and count nothing. */
 export const NO_OBSERVERS: AnswerObservers = {
   members: { follows: () => false, note: () => ({ muted: [], unmuted: [], renewed: [] }) },
   calibration: { note: () => {}, take: () => [], giveBack: () => {} },

@@ -11,24 +11,24 @@ import {
 } from './mass-move.ts';
 
 /*
- * By which factors SKUs have begun to move implausibly within the hour, for all processes: of the eight SKUs that show
- * another unit or currency, two daemons may each have been answered four, or the first four by one that has ended.
+ * By which factors SKUs have begun to move implausibly within the hour, shared by all processes: of the eight SKUs
+ * that show another unit or currency, two daemons may each have asked four, or a daemon that has ended the first four.
  */
 
-/** A SKU that has begun to move implausibly, and by what (natural logarithm). */
+/** A SKU that has begun to move implausibly, and by which factor (natural logarithm). */
 export interface OddMove {
   readonly sku: string;
   readonly factor: number;
 }
 
-/** So many rows are read, and kept while each move is doubted: more show nothing more. */
+/** Most rows that are read, and kept while each move is doubted: more would show nothing new. */
 const MOST_READ = 2000;
 
-/** SQL: it has begun within the hour. */
+/** SQL: whether it began within the hour. */
 const ofHour = (sql: Queryable) => sql`
   begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and clock_timestamp()`;
 
-/** SKUs of which an answer is the first to say an implausible move. Pure. */
+/** Returns the SKUs for which an answer is the first to show an implausible move. Pure. */
 export const begunOddly = (judged: readonly SkuJudgement[]): OddMove[] =>
   judged.flatMap(({ sku, sample, judgement }) =>
     judgement.kind === 'begins' && sample?.odd === true && sample.factor !== null
@@ -37,8 +37,8 @@ export const begunOddly = (judged: readonly SkuJudgement[]): OddMove[] =>
   );
 
 /**
- * Stores the odd moves that begin with an answer, in its transaction. None of the known fault, because they are many
- * and each process has counted enough of them; and while each move is doubted, none beyond MOST_READ.
+ * Stores the odd moves that begin with an answer, in its transaction. Leaves out moves of the known fault, which are
+ * many and of which each process has counted enough; and while each move is doubted, those beyond MOST_READ.
  */
 export async function writeOddMoves(
   tx: Tx,
@@ -57,7 +57,7 @@ export async function writeOddMoves(
       or (select count(*) from (select from catalog_internal.odd_moves where ${ofHour(tx)} limit ${MOST_READ}) l) < ${MOST_READ}`;
 }
 
-/** Those of the last hour, of all processes, and how many seconds ago they have begun. */
+/** Returns those of the last hour, of all processes, and how many seconds ago they began. */
 export async function readOddMoves(sql: Sql): Promise<(OddMove & { readonly seconds: number })[]> {
   return await sql<(OddMove & { seconds: number })[]>`
     select sku, factor::float8 as factor, extract(epoch from clock_timestamp() - begun_at)::float8 as seconds
@@ -66,8 +66,8 @@ export async function readOddMoves(sql: Sql): Promise<(OddMove & { readonly seco
 }
 
 /**
- * Whether moves in masses go on by what the answers of all processes show, if those of this one are too few within the
- * hour. Moves by the known factor are not stored: the ledger tells of these.
+ * Returns whether moves in masses go on according to the answers of all processes, if those of this process are too
+ * few within the hour. Moves by the known factor are not stored, because the ledger shows them.
  */
 export async function goOnElsewhere(sql: Sql, { isRecent }: Pick<HourOfMoves, 'isRecent'>): Promise<boolean> {
   if (isRecent) return false;
@@ -77,7 +77,7 @@ export async function goOnElsewhere(sql: Sql, { isRecent }: Pick<HourOfMoves, 'i
 
 /**
  * Deletes the odd moves that have led to a mass move beginning as `found`, or ending (null), because they show nothing
- * of what follows. Factors stay if it is not known yet what they have in common, as MoveCounts keeps them.
+ * about what follows. Factors stay if it is not known yet what they have in common, as in MoveCounts.
  */
 export async function forgetOddMoves(sql: Sql, found: FoundMassMove | null): Promise<void> {
   if (found !== null && found.factor === null && !isFault(found.kind)) return;
@@ -89,7 +89,7 @@ export async function forgetOddMoves(sql: Sql, found: FoundMassMove | null): Pro
       or (${isOfSome} and abs(factor + ${factor}::float8) <= ${OF_FACTOR})`;
 }
 
-/** Drops those that are older, or dated by a clock that was ahead. */
+/** Deletes odd moves that are older than an hour, or were dated by a clock that was ahead. */
 export async function pruneOddMoves(sql: Sql): Promise<void> {
   const hours = sql`make_interval(mins => ${HOUR_MINUTES})`;
   await sql`

@@ -4,41 +4,39 @@ import type { PriceDifference } from './differences.ts';
 import { memberChanges } from './members.ts';
 import type { PriceRow, SkuResult } from './types.ts';
 
-/** What the mirror's prices of the answered SKUs show. */
+/** How the prices of answered SKUs compare with the mirror's. */
 export interface ComparedPrices {
   readonly differences: readonly PriceDifference[];
-  /** Of SKUs that have been priced, and of which the mirror holds no price any longer. */
+  /** For SKUs that were priced once and for which the mirror no longer holds a price. */
   readonly vanished: ReadonlyMap<string, VanishedPrices>;
 }
 
-/** The prices of a SKU that vanished last, by size, and how many minutes before the request; null: none is known. */
+/** The SKU's prices that vanished last, by size, and how many minutes before the request; null if unknown. */
 export interface VanishedPrices {
   readonly vanished: Readonly<Record<string, number>> | null;
   readonly vanishedMinutes: number | null;
 }
 
-/**
- * What the mirror holds of an answered SKU; null: nothing of the kind.
- */
+/** What the mirror holds of an answered SKU; null if it holds nothing of the kind. */
 export interface SkuAsHeld {
   readonly sizes: readonly string[] | null;
-  /** Of these sizes, in their order. */
+  /** The prices of `sizes`, in the same order. */
   readonly prices: readonly (number | null)[] | null;
-  /** Entries that are not the answer's: JSON text, null where the mirror's price is just a number. */
+  /** Entries that differ from the answer's: JSON text, null if the mirror's price is just a number. */
   readonly entries: readonly (readonly [size: string, entry: string | null])[] | null;
-  /** The prices that sizes had last, newest first, that have one again. */
+  /** The last prices, newest first, of sizes that have a price again. */
   readonly lastPrices: readonly (readonly [size: string, prices: readonly number[]])[] | null;
 }
 
 const pricesOf = (result: SkuResult): readonly PriceRow[] => (result.kind === 'record' ? result.prices : []);
 
 /**
- * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
- * with the SKUs' rows locked: every writer of prices locks those.
+ * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all its prices. Call this with
+ * the SKUs' rows locked: every writer of prices locks them.
  *
- * Postgres gathers what it holds of each SKU, and the prices are compared here: to send all of an answer's would take
- * both sides longer. It is told the sizes that have a price, to read what those had last that the mirror has none of,
- * and the entries, because only Postgres knows which JSON is the same.
+ * Postgres collects what it holds of each SKU, and the prices are compared here: sending all prices of an answer would
+ * take both sides longer. Postgres gets the sizes that have a price, to read the last prices of those that have none
+ * in the mirror, and the entries, because only Postgres knows which JSON is the same.
  */
 export async function comparePrices(
   tx: Tx,
@@ -81,11 +79,11 @@ export async function comparePrices(
   };
 }
 
-/** Sizes of a result that have a price: JSON text. */
+/** Returns the sizes of a result that have a price, as JSON text. */
 const pricedSizes = (result: SkuResult): string =>
   JSON.stringify(pricesOf(result).flatMap(({ size, price }) => (price === null ? [] : [size])));
 
-/** Entries of a result: JSON text, with their numbers as the partner wrote them; null: it has none. */
+/** Returns the entries of a result as JSON text, with their numbers as the partner wrote them; null if it has none. */
 function entriesBySize(result: SkuResult): string | null {
   const members = pricesOf(result).flatMap(({ size, entry }) =>
     entry === null ? [] : [`${JSON.stringify(size)}:${entry}`],
@@ -93,7 +91,7 @@ function entriesBySize(result: SkuResult): string | null {
   return members.length === 0 ? null : `{${members.join()}}`;
 }
 
-/** What a result says of prices that the mirror does not hold: of its own, then of those that it has not. Pure. */
+/** Returns where a result differs from the mirror's prices: first for its own sizes, then for those it lacks. Pure. */
 export function priceDifferences(result: SkuResult, held?: SkuAsHeld): PriceDifference[] {
   const { sku } = result;
   const before = new Map(held?.sizes?.map((size, at) => [size, held.prices?.[at] ?? null]));

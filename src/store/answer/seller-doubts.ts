@@ -8,30 +8,30 @@ import type { MassMove } from './mass-move.ts';
 import { noMassMoveSql } from './mass-moves.ts';
 import { forgetOddMoves } from './odd-moves.ts';
 
-/* Doubts as sellers see them, and end them by their word. */
+/* Doubts as sellers see them, and how sellers end them. */
 
-/** Doubted SKUs, and moves in masses where they go on. */
+/** How many SKUs are doubted, and the present mass move. */
 export interface Doubts {
   readonly implausible: number;
   readonly massMoved: number;
-  /** One of them, doubted most recently. */
+  /** The most recently doubted SKU. */
   readonly last: string | null;
   readonly massMove: MassMove | null;
 }
 
 /**
- * SQL: whether a doubted row of the ledger counts. If its SKU has no price any longer, it is doubted only in case it
- * comes back, and does not count, unless the loss is what is doubted. OFFSET: each SKU is looked up, instead of reading
- * all prices for some doubts.
+ * SQL: whether a doubted row of the ledger counts. If its SKU no longer has a price, it is doubted only in case it
+ * comes back, and does not count, unless the loss itself is doubted. OFFSET makes Postgres find each SKU by its key,
+ * instead of reading all prices for a few doubts.
  */
 const isShown = (sql: Queryable) => sql`
   due.outside_due_at is null and (due.oddity in ('no-prices', 'few-sizes')
     or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null offset 0))`;
 
-/** Doubted SKUs that each reading counts: of more than these only a count of the catalog says how many there are. */
+/** Most doubted SKUs that each reading counts; if there are more, only a count of the catalog says how many. */
 const COUNTED_AT_ONCE = 1000;
 
-/** How many SKUs with a price are doubted, all of them: as many rows are read as are doubted, and as many prices. */
+/** Counts all doubted SKUs with a price; it reads as many rows, and as many prices, as are doubted. */
 export async function countDoubts(tx: Tx): Promise<Readonly<Record<Doubt, number>>> {
   const [row] = await scanning(tx<[Record<Doubt, number>]>`
     select (count(*) filter (where doubt = 'implausible'))::int as implausible,
@@ -41,8 +41,8 @@ export async function countDoubts(tx: Tx): Promise<Readonly<Record<Doubt, number
 }
 
 /**
- * The mass move that goes on, and how many SKUs with a price are doubted at present. Only the COUNTED_AT_ONCE newest
- * doubts are counted: if there may be more (`areAll` false), the counts are lower bounds.
+ * Reads the present mass move, and how many SKUs with a price are doubted now. Only the COUNTED_AT_ONCE newest doubts
+ * are counted: if there may be more (`areAll` false), the counts are lower bounds.
  */
 export async function readDoubts(sql: Queryable): Promise<Doubts & { readonly areAll: boolean }> {
   const [row] = await sql<
@@ -67,7 +67,7 @@ export async function readDoubts(sql: Queryable): Promise<Doubts & { readonly ar
   return { implausible: implausibleSkus, massMoved: movedSkus, last, massMove, areAll };
 }
 
-/** What was read at once, with the numbers of the last count where those are of more SKUs. Pure. */
+/** Returns what was read, with the numbers of the last full count if those are higher. Pure. */
 export function withCounted(
   { areAll, ...read }: Awaited<ReturnType<typeof readDoubts>>,
   counted: Readonly<Record<Doubt, number>> | null,
@@ -86,7 +86,7 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
 /**
  * Ends doubts, because the seller says that these prices are the market's. `skus` null: all doubts, and the mass move;
  * its common factor, if any, is accepted for a week. Second answers are not awaited; if the partner has deferred one,
- * its SKU waits on. What is doubted from then on is doubted again. Returns how many SKUs' doubts ended.
+ * its SKU continues to wait. Later oddities are doubted again. Returns how many SKUs' doubts ended.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   const [{ said }] = await sql<[{ said: string }]>`select clock_timestamp()::text as said`;
@@ -109,9 +109,9 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
 }
 
 /**
- * Ends the next doubts after `after`, in order of sku, as everyone goes through the ledger. Not those that began after
- * `said`, unless a clock ahead has dated them; and with `skus` null none once a mass move has begun since. `last` is
- * the last SKU; null: there was none.
+ * Ends the next doubts after `after`, in order of sku, as everyone goes through the ledger. Leaves out doubts that
+ * began after `said`, unless a clock that was ahead has dated them; and, with `skus` null, all of them once a mass
+ * move has begun since. `last` is the last SKU; null if there was none.
  */
 async function acceptPiece(
   sql: Sql,

@@ -4,19 +4,25 @@ import type { HeldLine, Wholesale } from '../live/product-line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import type { Oddity } from './plausibility.ts';
 
-/** One size of a record, as it is to be stored. */
+/** One size of a record, as it is stored. */
 export interface PriceRow {
   readonly size: string;
   readonly price: number | null;
-  /** The partner's entry as JSON text; null where it was just the number. */
+  /** The partner's entry as JSON text; null if it was just the number. */
   readonly entry: string | null;
 }
 
-/** Metadata of a record as it is to be stored: columns of catalog.products. */
+/** Metadata of a record, as it is stored: columns of catalog.products. */
 export interface ProductRow extends Metadata {
   /** The product object as JSON text. */
   readonly product: string;
 }
+
+/**
+ * Why a SKU is in error. `reported`: it is in the answer's `errors`; `omitted`: in none of its arrays; `contradictory`:
+ * in two; `unreadable`: its record is. `call-` and the kind of a failure: a call with it and no other failed.
+ */
+export type ErrorCause = 'reported' | 'omitted' | 'contradictory' | 'unreadable' | `call-${string}`;
 
 /** The result of one asked SKU. Waits are in milliseconds from now. */
 export type SkuResult =
@@ -31,7 +37,7 @@ export type SkuResult =
       readonly sku: string;
       readonly kind: 'deferred';
       readonly waitMs: number;
-      /** The ceiling on live computations was met when it was asked. */
+      /** Set if the ceiling on live computations was met when it was asked. */
       readonly because?: typeof CEILING_MET;
     }
   | {
@@ -39,25 +45,21 @@ export type SkuResult =
       readonly kind: 'error';
       readonly waitMs: number;
       /**
-       * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked.
-       * `general`: nearly all SKUs are in errors, so it is counted no more than once against this one. `class`: the
+       * `alone`: a call with this SKU and no other failed as a whole, so it gets calls of its own until one has
+       * worked. `general`: nearly all SKUs are in errors, so it is counted at most once against this one. `class`: the
        * source of all live SKUs fails, so it is not counted against this one. Absent: the answer has this SKU in
        * errors.
        */
       readonly blame?: 'alone' | 'general' | 'class';
-      /**
-       * Why, for whoever asks about the SKU; nothing is decided by it. `reported`: it is in the answer's `errors`,
-       * `omitted`: in none of its arrays, `contradictory`: in two; `unreadable`: its record is. `call-` and the kind of
-       * a failure: a call with it and no other failed.
-       */
-      readonly because?: string;
+      /** Absent: unknown. */
+      readonly because?: ErrorCause;
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {
-  /** Live, and without a plan for each: SKUs that no manifest lists. */
+  /** For SKUs without a plan of their own whose moves nobody reports, such as unlisted ones. */
   readonly liveMs: number;
-  /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
+  /** Snapshot-priced: by sweep, or by the age of the metadata if sweeps are off. */
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
@@ -65,22 +67,21 @@ export interface NextRefresh {
   readonly lostMs: number;
 }
 
-/** What is learned from the live SKUs of an answer, within its transaction. */
+/** Learns from the live SKUs of an answer, within its transaction. */
 export interface AnswerLearning {
   /**
-   * Learns from a refresh of a live SKU, and from what its line says of it, and returns when the next one is due; null:
-   * nothing is learned, and the next one is due after `liveMs`.
+   * Learns from a refresh of a live SKU, and from what its line says of it, and returns when the next one is due; null
+   * if nothing is learned, and the next one is due after `liveMs`.
    */
   readonly live: (refresh: LiveRefresh, lineEvidence?: LineEvidence) => LearnedRefresh | null;
   /** Weighs the refreshes of live SKUs by their lines. */
   readonly lines: (refreshes: readonly LiveRefresh[]) => WeighedLines;
-  /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
+  /** Whether a refresh of any SKU counts as that of a live SKU, as during an incident, whatever the catalog lists. */
   readonly everythingLive: boolean;
-  /** Draws from [0, 1). */
+  /** Returns a random number from [0, 1). */
   readonly random: () => number;
 }
 
-/** Nothing is learned of live SKUs. */
 export const NO_LEARNING: AnswerLearning = {
   live: () => null,
   lines: () => ({ lines: [], lineEvidence: new Map() }),
@@ -88,39 +89,38 @@ export const NO_LEARNING: AnswerLearning = {
   random: () => 0,
 };
 
-/** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
+/** Lines with the refreshes of an answer, in order of their ids, and their evidence on each refresh, by SKU. */
 export interface WeighedLines {
   readonly lines: readonly WeighedLine[];
   readonly lineEvidence: ReadonlyMap<string, LineEvidence>;
 }
 
-/** What its line says of a refresh. */
+/** What its line says about a refresh. */
 export interface LineEvidence {
-  /** The line's release explains what it found. */
+  /** Whether the line's release explains what the refresh found. */
   readonly explained: boolean;
   /**
-   * In how many minutes the SKU is refreshed again, because its line moves and it has not; null: no sooner than else.
+   * In how many minutes the SKU is refreshed again because its line moves and it has not; null: no sooner than usual.
    */
   readonly againIn: number | null;
-  /** What is known of the SKU's own wholesale moves now. */
+  /** What is now known of the SKU's own wholesale moves. */
   readonly wholesale: Wholesale;
 }
 
-/** A line with those of its SKUs that an answer has refreshed, as it was known when the answer was applied. */
+/** A line with those of its SKUs that an answer has refreshed, as known when the answer was applied. */
 export interface WeighedLine extends HeldLine {
   readonly refreshes: readonly LineRefresh[];
 }
 
-/** What a refresh of a SKU has found, `minutes` after the one before. Times in minutes. */
+/** What a refresh of a SKU has found, `minutes` after the previous one. Times in minutes. */
 export interface LineRefresh {
   readonly at: number;
   readonly minutes: number;
-  /** Of the sizes that had a price, how many there were, and how many moved. */
+  /** How many sizes had a price, and how many of these moved. */
   readonly sizes: { readonly held: number; readonly moved: number };
   readonly wholesale: Wholesale;
 }
 
-/** A SKU whose prices are doubted, and what is odd about them. */
 export interface DoubtedSku {
   readonly sku: string;
   readonly oddity: Oddity;

@@ -6,9 +6,9 @@ import type { Doubt } from './doubts.ts';
 import type { AnswerEffects } from './effects.ts';
 import type { SkuJudgement } from './judgements.ts';
 import type { Oddity } from './plausibility.ts';
-import type { DoubtedSku, SkuResult, AnswerLearning, NextRefresh } from './types.ts';
+import type { AnswerLearning, DoubtedSku, ErrorCause, NextRefresh, SkuResult } from './types.ts';
 
-/** Writes what an answer says of prices that the mirror does not hold. */
+/** Writes what an answer says about prices that the mirror does not hold. */
 export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: Date): Promise<void> {
   if (diff.length === 0) return;
   await tx`
@@ -31,8 +31,8 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
 }
 
 /**
- * Writes the metadata of answered SKUs: all of it for SKUs in `renewed`, only that it was seen again for the others.
- * `changed_at` moves for SKUs in `changed`, of which more has changed than muted members.
+ * Writes the metadata of answered SKUs: all of it for SKUs in `renewed`, for the others only that it was seen again.
+ * `changed_at` moves for SKUs in `changed`, in which more than muted members has changed.
  */
 export async function writeProducts(
   tx: Tx,
@@ -65,7 +65,7 @@ export async function writeProducts(
   ]);
 }
 
-/** Writes of which SKUs a doubt begins, or ends. Call this with their rows of the ledger locked. */
+/** Writes which doubts begin or end. Call this with the SKUs' rows of the ledger locked. */
 export async function writeDoubts(tx: Tx, judged: readonly SkuJudgement[], at: Date): Promise<void> {
   const rows = judged.flatMap(({ sku, judgement }): DoubtRow[] => {
     if (judgement.kind === 'begins') {
@@ -92,15 +92,15 @@ interface DoubtRow {
   readonly believed: string | null;
 }
 
-/** SKUs of which a doubt begins, but for those that have only moved during a mass move. Pure. */
+/** Returns the SKUs whose doubt begins, except those that have only moved during a mass move. Pure. */
 export const newlyDoubted = (judged: readonly SkuJudgement[]): DoubtedSku[] =>
   judged.flatMap(({ sku, judgement }) =>
     judgement.kind === 'begins' && judgement.oddity !== null ? [{ sku, oddity: judgement.oddity }] : [],
   );
 
 /**
- * Writes that the SKUs were refreshed, and their new state. A price that moved while live drops `hash_before_live`: if
- * the SKU leaves live with its old hash, it must still be asked.
+ * Writes that the SKUs were refreshed, and their new state. A price that moved while live clears `hash_before_live`:
+ * if the SKU leaves live with its old hash, it must still be asked.
  */
 export async function writeStates(
   tx: Tx,
@@ -121,16 +121,15 @@ export async function writeStates(
     where s.sku = a.sku`;
 }
 
-/** Each SKU's generation at its claim. */
 const generationsOf = ({ skus }: Claim) => new Map(skus.map(({ sku, generation }) => [sku, generation]));
 
-/** A SKU that is always computed live, but not listed as live, is deferred once in two to this power refreshes. */
+/** A SKU that is always computed live but not listed as live is deferred once in 2^MAX_LIVE_MARKS refreshes. */
 const MAX_LIVE_MARKS = 6;
 
-/** The first of the places in nextTurn of which the soonest turn is taken. */
+/** From this place in nextTurn on, the turn that is due first is taken. */
 const SOONEST = 7;
 
-/** What decides when the SKUs of an answer are refreshed next. */
+/** What decides when the SKUs of an answer are next refreshed. */
 export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'everythingLive'>;
 
 /**
@@ -139,17 +138,17 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
  * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
  *   `notFoundMs`), because the price routes may not know it for hours.
- * - Any other that is removed or not found, also if watched or listed again: after `notFoundMs`. The price routes may
+ * - Any other that is removed or not found, even if watched or listed again: after `notFoundMs`. The price routes may
  *   know it again without a delta reporting it.
  * - Doubted: due, but held until a second answer counts.
  * - Live: after the time that was learned for it.
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
- * - Listed, but the delta has left out a move of it: after `liveMs`, for the same reason.
- * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs`. It
- *   may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
+ * - Listed, but with a move that the delta has left out: after `liveMs`, for the same reason.
+ * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs`. It may
+ *   be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
  * - To be asked once more (second-looks.ts): then.
- * - Whatever it is: after `snapshotMs`.
+ * - In any other case: after `snapshotMs`.
  *
  * A promise of its age can bring a refresh forward (`promised_at`). All are settled as if they were in scope;
  * sortByScope then takes out those that are not.
@@ -207,8 +206,8 @@ export async function settleAnswered(
 }
 
 /**
- * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile: the
- * first turn here that applies, but from SOONEST on the one that is due first.
+ * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark has come in the
+ * meantime: the first turn here that applies, but from SOONEST on the one that is due first.
  */
 function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const after = (ms: number) => tx`now() + make_interval(secs => ${ms / 1000})`;
@@ -229,7 +228,9 @@ function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
     order by least(turn.place, ${SOONEST}), turn.due_at, turn.place limit 1`;
 }
 
-/** Gives back SKUs that a delta removed after the claim: their answer settles nothing, and they are asked again. */
+/**
+ * Gives back SKUs that a delta has removed since the claim: their answer settles nothing, and they are asked again.
+ */
 export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
   if (overtaken.length === 0) return;
   await tx`
@@ -237,25 +238,25 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
     where sku = any(${overtaken as string[]}) and claim = ${claim.number}`;
 }
 
-/** Errors of a SKU that was answered: what its answer says is not known, only that the mirror does not hold it. */
-const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
+/** Errors of a SKU that was answered: it is unknown what the answer says, except that the mirror does not hold it. */
+const CONTRADICTING: ErrorCause[] = ['unreadable', 'contradictory'];
 
 /**
- * Deferred and erring SKUs stay due and wait. A mark that came meanwhile is one that comes now (mark_due): it ends no
- * wait but that after an error of the SKU, which is asked again at once. Of those that a spare slot has asked for
- * before their time:
- * - Deferred: due after its wait. While it counts as live, its price is judged as a live SKU's, which its own time may
- *   be far from.
- * - Answered, but unreadably or with contradictions (CONTRADICTING): due, and for a re-price. The partner has said
- *   something else than the mirror holds.
- * - In `errors`, or left out: nothing is said of it. It stays in its lane, where spare slots reach it.
+ * Deferred and erring SKUs stay due and wait. A mark that has come in the meantime counts as one that comes now
+ * (mark_due): it ends no wait except that after an error of the SKU, which is asked again at once. If a spare slot
+ * asked for the SKU before its time:
+ * - Deferred: due after its wait. While it counts as live, its price is judged as a live SKU's, and its own time may
+ *   be far from that.
+ * - Answered, but unreadably or with contradictions (CONTRADICTING): due, and for a re-price, because the partner has
+ *   said something else than the mirror holds.
+ * - In `errors`, or left out: this says nothing about it. It stays in its lane, where spare slots reach it.
  *
- * What is due:
+ * If it was due:
  * - Deferred: it is computed live, or its call had too many live SKUs, so it counts against the live budget (partner
  *   rules 4.1.3 and 4.1.4). If it is not listed as live, it counts until its next answer; with each further deferral,
  *   for twice as many answers.
- * - Deferred again, or in error: it moves to the `error` lane, and takes no more slots than that lane has. What is
- *   deferred while the ceiling on live computations is met does not count (ownDeferrals).
+ * - Deferred again, or in error: it moves to the `error` lane, and takes no more slots than that lane has. Deferrals
+ *   while the ceiling on live computations is met do not count (ownDeferrals).
  * - An error that nearly all SKUs share is counted once, and leaves the lane as it was; one that all live SKUs share
  *   is not counted.
  */
@@ -278,13 +279,13 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       last_error = case when h.deferred and own.deferrals > 0 then null else h.because end,
       largest_call = case when h.blame = 'alone' then 1 end,
       due_at = case when d.outside_due_at is not null then d.due_at
-        when h.because = any(${CONTRADICTING as string[]}) then least(d.due_at, clock_timestamp())
+        when h.because = any(${CONTRADICTING}) then least(d.due_at, clock_timestamp())
         when h.deferred then least(d.due_at, clock_timestamp() + make_interval(secs => h.wait)) else d.due_at end,
       -- Back in scope it is due at once.
-      outside_due_at = case when d.outside_due_at is not null and h.because = any(${CONTRADICTING as string[]})
+      outside_due_at = case when d.outside_due_at is not null and h.because = any(${CONTRADICTING})
         then least(d.outside_due_at, clock_timestamp()) else d.outside_due_at end,
       -- While due for these, a price is judged by its probability (view catalog.sku_trust).
-      reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING as string[]})
+      reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING})
         and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,
       lane = case when h.deferred and own.deferrals = 0 and (h.because is null or d.deferrals < ${constant(tx, MOST_UNCOUNTED)})
           or h.blame in ('general', 'class') or d.lane = 0 then d.lane

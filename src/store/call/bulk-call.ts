@@ -26,57 +26,58 @@ import type { CallSize } from './call-lesson.ts';
 import { type CandidateOptions, liveCandidates, untriedSku } from './candidates.ts';
 
 /*
- * What a bulk call reads before it: one statement, as every statement is a round trip, and Postgres may be far away.
- * What it writes after it is in call-lesson.ts.
+ * What a bulk call reads beforehand, in one statement, because Postgres may be far away. What it writes is in
+ * call-lesson.ts.
  */
 
 /** For each lane, how many seconds before its due time a SKU counts as due. */
 export type Early = Readonly<Record<Lane, number>>;
 
 export interface CallInputOptions {
-  /** Counting of a class stops here. */
+  /** A class is counted up to this number. */
   readonly limit: number;
-  /** Usually, and while the catalog is stale. To the live lane's usual seconds those of the live plan are added. */
+  /** Normally, and while the catalog is stale. The live plan's seconds are added to the live lane's `usual` ones. */
   readonly early: { readonly usual: Early; readonly stale: Early };
   readonly candidates: CandidateOptions;
 }
 
-/** All that a bulk call is planned from, as of one moment. */
+/** Everything that a bulk call is planned from, as of one moment. */
 export interface CallInputs {
   readonly pause: CallPause;
   readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
   readonly livePlan: LivePlan;
   readonly callSize: CallSize;
-  /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) and suspects do not count. */
+  /** Classes with SKUs that are due. Held SKUs (claimed, deferred, backing off) and suspects do not count. */
   readonly due: readonly DueClass[];
-  /** SKUs of failed calls that are due, those of the largest calls first. */
+  /** Due SKUs of failed calls, those of the largest calls first. */
   readonly suspects: readonly DueSuspects[];
-  /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
+  /** Milliseconds until a SKU comes due or a wait ends (0 = now); null if nothing is scheduled. */
   readonly nextDueMs: number | null;
   /**
-   * Live SKUs to choose from: drawn at random, then listed of a backlog, then by due time. Empty if live SKUs are
-   * claimed by due time anyway.
+   * Live SKUs to choose from: first those drawn at random, then those listed from a backlog, then by due time. Empty
+   * if live SKUs are claimed by due time anyway.
    */
   readonly candidates: readonly LiveCandidate[];
   /**
-   * While the ceiling on live computations is met: a due live SKU to test whether it still is, if there is one that was
-   * not deferred when last asked, or only while it was met. Null: no live SKU is due, or the ceiling is not met.
+   * While the ceiling on live computations is met: a due live SKU to test whether it still is, preferably one that was
+   * not deferred when last asked, or only while the ceiling was met. Null if no live SKU is due, or the ceiling is not
+   * met.
    */
   readonly untried: string | null;
-  /** Whether the ledger does not know yet what sellers have done to the watchlist. */
+  /** Whether sellers have made changes to the watchlist that the ledger does not contain yet. */
   readonly watchlistMoved: boolean;
-  /** Whether there are rules of catalog.scope that were not read yet, or SKUs that are not sorted by them. */
+  /** Whether catalog.scope has rules that are not read yet, or SKUs are not sorted by its rules yet. */
   readonly scopeMoved: boolean;
   /** Whether sellers have given hints that are not read yet. */
   readonly hintsCame: boolean;
-  /** Whether sellers have asked for SKUs that are not marked yet. */
+  /** Whether sellers have requested SKUs that are not marked yet. */
   readonly refreshesCame: boolean;
 }
 
-/** Rows released before each call; were there more, the next reading releases them. */
+/** Most rows released before each call; the next reading releases the rest. */
 const RELEASE_AT_ONCE = 1000;
 
-/** A row of what is read, with lanes as their numbers. */
+/** A row of the result, with lanes as numbers. */
 interface InputsRow extends Omit<CallInputs, 'due'> {
   readonly due: (Omit<DueClass, 'lane'> & { lane: number })[];
   readonly reading: Omit<LedgerReading, 'firsts'> & {
@@ -86,7 +87,7 @@ interface InputsRow extends Omit<CallInputs, 'due'> {
 
 /**
  * Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip.
- * `floors`: from where this process reads the ledger; without them from its beginning.
+ * `floors`: where this process starts reading the ledger; by default at its beginning.
  */
 export async function readCallInputs(
   sql: Sql,
@@ -138,10 +139,10 @@ const laneOf = (sql: Sql, lane: ClaimedLane) => constant(sql, laneNumber(lane));
 const floorsOf = (from: LedgerFloors, live: boolean) => DUE_LANES.map((lane) => from.of(lane, live));
 
 /**
- * The floors, in a table of their own: planned with their values, each reading would look cheaper than any plan that is
- * made without, and Postgres would plan this statement each time, which takes several times as long as to execute it.
- * The plan that it keeps instead is made for tables of this size, so the text names that: where nobody analyzes them,
- * it would still read a catalog as it read the empty mirror.
+ * The floors, as a table of their own: planned with their values, each reading would look cheaper than any generic
+ * plan, and Postgres would plan this statement each time, which takes several times as long as executing it. The plan
+ * that it keeps instead is made for tables of this size, so the text names the size: if nobody analyzes the tables,
+ * the plan for an empty mirror would otherwise be used for a full catalog.
  */
 function givenFloors(sql: Sql, from: LedgerFloors) {
   return sql`
@@ -151,11 +152,9 @@ function givenFloors(sql: Sql, from: LedgerFloors) {
       array[${constant(sql, ...from.magnitudes)}]::int[] as magnitudes`;
 }
 
-/*
- * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
- */
+/* Parts of readCallInputs. They see the ledger as it was before `released`, so they add the rows of `released`. */
 
-/** What waits in each class, and since when. */
+/** Counts what waits in each class, and reads since when. */
 function waitingClasses(sql: Sql, limit: number) {
   return sql`
     select l.lane, c.live, c.until, n.count, n.first
@@ -173,7 +172,7 @@ function waitingClasses(sql: Sql, limit: number) {
     ) n`;
 }
 
-/** Of SKUs whose age is promised, those that come first now. */
+/** Counts the promised SKUs that take precedence now. */
 function waitingPromises(sql: Sql, limit: number) {
   return sql`
     select ${laneOf(sql, PROMISED)}::smallint, c.live, now(), n.count, n.first
@@ -188,7 +187,7 @@ function waitingPromises(sql: Sql, limit: number) {
     ) n`;
 }
 
-/** When a row of `released` counts for a class of `waiting`: a promised SKU does for two. */
+/** When a row of `released` comes due in a class of `waiting`: a promised SKU counts in two. */
 const releasedAt = (sql: Sql) =>
   sql`case when w.lane = ${laneOf(sql, PROMISED)} then r.promised_at when r.lane = w.lane then r.due_at end`;
 
@@ -202,7 +201,7 @@ function dueClasses(sql: Sql, limit: number) {
     where n.count > 0`;
 }
 
-/** What the floors of the next reading follow from. */
+/** What the floors of the next reading are derived from. */
 function ledgerReading(sql: Sql) {
   return sql`
     select jsonb_build_object('now', floor(extract(epoch from now()) * 1000), 'catalog', (select catalog from facts),
@@ -222,7 +221,7 @@ function ledgerReading(sql: Sql) {
     ) f`;
 }
 
-/** Those of one outage are some hundreds, and of SKUs that fail alone each is one. */
+/** Counted without a limit: one outage makes a few hundred of them, and a SKU that fails alone is one. */
 function dueSuspects(sql: Sql) {
   return sql`
     select coalesce(jsonb_agg(jsonb_build_object('largestCall', s.largest_call, 'live', s.live, 'count', s.count)
@@ -237,8 +236,8 @@ function dueSuspects(sql: Sql) {
 }
 
 /**
- * SQL: milliseconds until something is due. If something is due now, nothing else is read, because waiting rows may be
- * all that were claimed in the last minutes.
+ * SQL: milliseconds until something is due. If something is due now, nothing else is read, because waiting rows may
+ * be all that were claimed in the last minutes.
  */
 function nextDueMs(sql: Sql) {
   return sql`

@@ -6,18 +6,15 @@ import { type LiveCeiling, type IncidentCause, returningCredit, storingCeiling }
 import type { LiveCall } from '../live/live.ts';
 import { type LineChange, storedLines, storingLines } from '../live/product-lines.ts';
 
-/*
- * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and
- * Postgres may be far away.
- */
+/* What a bulk call writes besides its answer, in one statement, because Postgres may be far away. */
 
-/** What a bulk call has taught, as it is stored. Null: nothing. */
+/** What a bulk call has taught, as it is stored. Null means nothing. */
 export interface Lesson {
   readonly call: LiveCall | null;
-  /** Live SKUs a call. */
+  /** Live SKUs per call. */
   readonly budget: number | null;
   readonly ceiling: LiveCeiling | null;
-  /** The step of the ceiling that the call was planned with. */
+  /** The ceiling's step with which the call was planned. */
   readonly ceilingStep: number;
   /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
@@ -25,24 +22,24 @@ export interface Lesson {
   readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
 }
 
-/** A call that failed as a whole, and what follows from it. */
+/** A call that failed as a whole, and its consequences. */
 export interface FailedCall {
   readonly claim: Claim;
   readonly because: string;
-  /** Failed calls immediately before this one: those that were planned after as many count as one. */
+  /** Failed calls immediately before this one. Calls planned with the same number count as one. */
   readonly failures: number;
-  /** It was rejected: its kind is none of OUTAGE_KINDS. */
+  /** Whether it was rejected: its kind is not in OUTAGE_KINDS. */
   readonly isRejection?: boolean;
   /** Milliseconds until the next call may be made. */
   readonly pauseMs: number;
   /** Milliseconds until its SKUs may be asked again. */
   readonly holdMs: number;
-  /** How many of its SKUs the next call with one of them may have; null where it says nothing of them. */
+  /** Most SKUs of the next call with one of these; null if the failure says nothing about that. */
   readonly largestCall: number | null;
   readonly callSize: CallSize | null;
 }
 
-/** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
+/** Releases the SKUs of a failed call, counts the failure, and postpones the next call: one round trip. */
 export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
   const { claim, because, failures, isRejection = false, pauseMs } = failed;
   const skus = claim.skus.map(({ sku }) => sku);
@@ -57,38 +54,37 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
       where task = 'reprice' and failures = ${failures}
         -- The ledger first, as whoever refreshes SKUs locks it before this row.
         and (select count(*) from released) >= 0
-      returning task
+      returning task, failures
     )
     ${countingRefusals(sql, isRejection)}`;
 }
 
 /** A call that worked. */
 export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
-  /** What the SKUs' calls were limited to, where they had been in a failed call. */
+  /** What the calls of its SKUs were limited to, if they had been in a failed call. */
   readonly cleared: number | null;
-  /** Milliseconds of credit that it has taken and not used (returnedCreditMs in sync/live/ceiling.ts). */
+  /** Milliseconds of credit that it took and did not use (returnedCreditMs in sync/live/ceiling.ts). */
   readonly returnedMs?: number;
-  /** Lines of its live SKUs; without them none. */
+  /** Lines of its live SKUs; none by default. */
   readonly lines?: readonly LineChange[];
-  /** How large the ledger is (LedgerFloors): a plan that is kept is one for tables of this size. */
+  /** How large the ledger is (LedgerFloors), because Postgres keeps a plan for tables of that size. */
   readonly magnitudes?: readonly number[];
 }
 
 export interface StoredLesson {
   /** Whether an incident began or ended. */
   readonly turned: boolean;
-  /** Whether other calls have changed the ceiling since this one was planned: then it is not stored. */
+  /** Whether other calls have changed the ceiling since this one was planned; then its ceiling is not stored. */
   readonly ceilingMoved: boolean;
   /**
-   * SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call
-   * deferred none.
+   * SKUs asked as snapshot-priced in recent (five minutes) calls that deferred any; null if this call deferred none.
    */
   readonly deferrals: { readonly asked: number; readonly deferred: number } | null;
-  /** Ids of the lines that are stored: no other call has changed them since they were read. */
+  /** Ids of the stored lines: no other call has changed them since they were read. */
   readonly lines: readonly string[];
 }
 
-/** The statement that logs the call sees the log as it was before. */
+/** The statement that logs the call sees the log without it, so the call is added here. */
 function deferralsSince(sql: Sql, call: LiveCall | null) {
   return sql`
     select json_build_object('asked', coalesce(sum(snapshot_asked), 0) + ${call?.snapshotAsked ?? 0}::int,
@@ -98,8 +94,7 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
 
 /**
  * SQL: an UPDATE that halves `largest_call` of SKUs of failed calls after a call with some of them, limited to
- * `cleared`, has worked: if one half of a failed call works, the other half is the one that fails, and is not tried
- * whole.
+ * `cleared`, has worked. If one half of a failed call works, the other half fails, so it is not tried as a whole.
  */
 function halvingSuspects(sql: Sql, cleared: number | null) {
   const limit = unplanned(sql, cleared, 'smallint');
@@ -114,7 +109,7 @@ function halvingSuspects(sql: Sql, cleared: number | null) {
 }
 
 /**
- * SQL: an UPDATE of re-pricing's own row, which all processes share, so it is written every five seconds at most. With
+ * SQL: an UPDATE of re-pricing's own row, which all processes share, so it is written at most every five seconds. With
  * `worked` it ends the pause after failures. Faults are forgotten (callFaults). If an incident has turned (`turned`),
  * it also makes the tasks due that must run then: ending a pause and having a task run now are the same assignment.
  */
@@ -133,12 +128,11 @@ function notingCall(sql: Sql, hasWorked: boolean) {
 }
 
 /**
- * Stores that an answer was applied, and what it has taught: one round trip. `failures` counts the failed calls
- * immediately before this one, whose pause ends. If one half of a failed call has worked, the other half is the one
- * that fails, and is not tried whole. An incident neither begins nor ends if another process has changed it since the
- * call was planned. When it does, the whole schedule is planned again, and the delta says which SKUs crossed, or that a
- * fresh manifest must. `deferrals` are as of now and include this call, because many others may have ended since it was
- * planned.
+ * Stores that an answer was applied, and what it has taught, in one round trip. `failures` counts the failed calls
+ * immediately before this one, whose pause ends. An incident neither begins nor ends if another process has changed it
+ * since the call was planned. When it does, the whole schedule is planned again, and the delta says which SKUs
+ * crossed, or that a fresh manifest must. `deferrals` are as of now and include this call, because many others may
+ * have ended since it was planned.
  */
 export async function storeLesson(
   sql: Sql,
@@ -187,8 +181,7 @@ export async function storeLesson(
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
     halved as (${halvingSuspects(sql, cleared)}),
-    noted as (${notingCall(sql, failures > 0)} returning task, failures),
-    forgotten as (delete from catalog_internal.refused_tasks r using noted n where r.task = n.task and n.failures = 0)
+    noted as (${notingCall(sql, failures > 0)})
     select exists (select from turned) as turned,
       case when ${is((call?.snapshotDeferred ?? 0) > 0)} then (${deferralsSince(sql, call)}) end as deferrals,
       step <> ${ceilingStep}::int or ${is(ceiling !== null)} and not exists (select from limited) as "ceilingMoved",
@@ -197,7 +190,7 @@ export async function storeLesson(
   return stored;
 }
 
-/** Those of the SKUs that the catalog lists as snapshot-priced. */
+/** Returns those of the SKUs that the catalog lists as snapshot-priced. */
 export async function listedAsSnapshot(sql: Sql, skus: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await sql<{ sku: string }[]>`
     select sku from catalog.skus where sku = any(${skus as string[]}) and in_manifest and price_source = 'snapshot'`;
@@ -206,24 +199,22 @@ export async function listedAsSnapshot(sql: Sql, skus: readonly string[]): Promi
 
 /** What calls have taught about their size (sync/reprice/call-size.ts). */
 export interface CallSize {
-  /** Counts the changes: of calls side by side one makes the next. */
+  /** Counts the changes: of concurrent calls only one makes the next change. */
   readonly step: number;
-  /** Most SKUs of a call; null: as many as are configured. */
+  /** Most SKUs per call; null: the configured maximum. */
   readonly size: number | null;
-  /** The least size that is known to fail; null while none is. */
+  /** The smallest size known to fail; null if none is. */
   readonly failing: number | null;
-  /**
-   * Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs.
-   */
+  /** Size of a failed call, until as many SKUs have worked in one call: one of its SKUs may have been the cause. */
   readonly suspected: number | null;
-  /** The most SKUs with which a call has worked since a size failed. */
+  /** Most SKUs with which a call has worked since a size failed. */
   readonly proven: number;
-  /** Calls filled to `size` that worked since it was last changed, and how many of them a larger size waits for. */
+  /** Calls filled to `size` that have worked since it last changed, and how many must before a larger size is tried. */
   readonly worked: number;
   readonly patience: number;
 }
 
-/** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
+/** SQL: an UPDATE that stores the size of calls, unless another call has changed it in the meantime. */
 function storingCallSize(sql: Sql, size: CallSize | null) {
   return sql`
     update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,

@@ -2,26 +2,26 @@ import { constant, type Sql } from '../connection/db.ts';
 import { claimable, laneNumber, ownDeferrals } from '../ledger/due.ts';
 
 /*
- * Which live SKUs a bulk call may choose from: pieces of the statement of readCallInputs (bulk-call.ts), whose tables
- * `facts`, `lanes` and `released` they read. With OFFSET 0 each SKU of a list is looked up by its key: of a catalog
- * that was just loaded Postgres knows only its size, and would read all live SKUs to join an empty list with them.
+ * Which live SKUs a bulk call may choose from: parts of the statement of readCallInputs (bulk-call.ts), whose tables
+ * `facts`, `lanes` and `released` they read. OFFSET 0 makes Postgres find each SKU of a list by its key: of a newly
+ * loaded catalog it knows only the size, and would read all live SKUs to join an empty list with them.
  */
 
-/** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
+/** How many live SKUs to choose from: this many per SKU of the live budget, within bounds. */
 export interface CandidateOptions {
   readonly perBudget: number;
-  /** Used until a live budget is learned. */
+  /** Used until a live budget has been learned. */
   readonly configuredBudget: number;
   readonly least: number;
   readonly most: number;
-  /** So many minutes ago the last request for a candidate must be. */
+  /** Minutes that must have passed since a candidate was last requested. */
   readonly restMinutes: number;
 }
 
 const restedFor = (sql: Sql, minutes: number) =>
   sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60}))`;
 
-/** SQL: those drawn at random whose time has come, due or not. */
+/** SQL: the SKUs drawn at random whose time has come, due or not. */
 function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
   return sql`
     (select drawn.sku, asked.due_at, asked.asked_at, true as random, null::int as place
@@ -39,7 +39,7 @@ function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }
     ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
 }
 
-/** SQL: the next ones of the list that store/live/order.ts makes; none where there is no backlog. */
+/** SQL: the next SKUs of the list that store/live/order.ts makes; empty without a backlog. */
 function listedCandidates(sql: Sql, options: CandidateOptions) {
   return sql`
     (select listed.sku, asked.due_at, asked.asked_at, false as random, listed.place
@@ -93,15 +93,14 @@ export function liveCandidates(sql: Sql, options: CandidateOptions) {
     left join lateral (select w.weight from catalog_internal.watched w where w.sku = d.sku offset 0) w on true`;
 }
 
-/** Of so many that are due first, the one to be tried is chosen. */
+/** The SKU to try is chosen from this many that are due first. */
 const TRIED_OF = 100;
 
 /**
- * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing, so it
- * is tried where there is no other. Whoever was tried most seldom since it was computed comes first: each has its turn,
- * and one that is never computed holds up no other. Of SKUs whose age is promised none is tried before others, unless
- * somebody has asked for it: a try is often deferred, and they come first once the ceiling is met no longer. Reads
- * `lanes`.
+ * SQL: CallInputs.untried. A SKU that is deferred for reasons of its own (sync/live/again.ts) would show nothing, so
+ * it is tried only if there is no other. The SKU with the fewest tries since it was computed comes first: each gets
+ * its turn, and one that is never computed holds up no other. Promised SKUs are tried last, unless somebody has asked
+ * for them: a try is often deferred, and they come first once the ceiling is no longer met. Reads `lanes`.
  */
 export function untriedSku(sql: Sql) {
   const due = sql`

@@ -4,33 +4,32 @@ import type { Queryable, Tx } from '../connection/db.ts';
  * How well the delta and the mirror's own refreshes agree on snapshot-priced SKUs (partner rules 4.2.5 and 4.2.6; view
  * catalog.delta_audit). Nothing is counted that an honest upstream could be blamed for:
  *
- * - A snapshot is known to be built after a moment (`sync.built_after`) where the delta said, asked with the token that
- *   came at that moment, that there is nothing newer, and went on to the snapshot only then.
- * - A report is "unchanged" only where the mirror knew the price as of the snapshot the report starts from: no first
- *   price and no move seen since. Else a row with `reported_at` says that its report is not judged.
- * - A move is "never reported" only where the price before it was known in that way, a snapshot built since must have
- *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not
- *   reported.
+ * - A snapshot is known to be built after a moment (`sync.built_after`) if the delta, asked with the token that came
+ *   at that moment, said that there is nothing newer, and moved on to the snapshot only then.
+ * - A report is "unchanged" only if the mirror knew the price as of the snapshot the report starts from: no first
+ *   price and no move seen since. Otherwise a row with `reported_at` says that its report is not judged.
+ * - A move is "never reported" only if the price before it was known in that way, a snapshot built since must have
+ *   shown it, and a later refresh finds the same price still: a price that went back was rightly not reported.
  */
 
 /** A refresh's relation to the delta, before its answer is applied. */
 export interface Standing {
   /**
    * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: the SKU was not reported.
-   * `masked`: the last manifest may have, or has taken the place of a report. `other`: not snapshot-priced and
+   * `masked`: the last manifest may have reported it, or has replaced a report. `other`: not snapshot-priced and
    * listed, or no record to compare with.
    */
   readonly standing: 'report' | 'overtaken' | 'own' | 'masked' | 'other';
   readonly comparable: boolean;
-  /** Listed as snapshot-priced, whether there is a record to compare with or not. */
+  /** Whether it is listed as snapshot-priced, with or without a record to compare with. */
   readonly listedSnapshot: boolean;
   /**
    * Its row in unreported_moves: waiting for a report, waiting although a snapshot should have shown it, or reported.
    */
   readonly kept: 'waiting' | 'overdue' | 'reported' | null;
-  /** Its row stands for a single move: none is hidden behind another that went back. */
+  /** Whether its row stands for a single move: no other move that went back is hidden behind it. */
   readonly keptOnce: boolean;
-  /** Moves of it that the delta has left out since it last reported one; null: none. */
+  /** How many of its moves the delta has left out since it last reported one; null if none. */
   readonly missedMoves: number | null;
   readonly listedLive: boolean;
 }
@@ -38,10 +37,11 @@ export interface Standing {
 export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
 
 /**
- * Columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` of the answered request.
+ * Returns the columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` is the time
+ * of the request.
  */
 export function standingColumns(tx: Tx, askedAt: Date) {
-  // asked_at has millisecond precision only.
+  // asked_at has only millisecond precision.
   const reportedAt = tx`date_trunc('milliseconds', s.reported_at)`;
   const snapshot = tx`s.price_source is not distinct from 'snapshot'`;
   const manifestAt = tx`(select manifest_applied_at from catalog_internal.sync)`;
@@ -62,10 +62,9 @@ export function standingColumns(tx: Tx, askedAt: Date) {
     d.missed_moves as "missedMoves", s.price_source is not distinct from 'live' as "listedLive"`;
 }
 
-/** Kinds of results of an asked SKU. */
 type AnswerKind = 'record' | 'not_found' | 'deferred' | 'error';
 
-/** What a refresh that was answered with a record or 0009 means for the audit; null: nothing. */
+/** Decides what the result of a refresh means for the audit; null if nothing. */
 export function findingOf(before: Standing, answer: AnswerKind, moved: boolean): AuditFinding | null {
   const leaves = before.kept === null ? null : 'left';
   if (before.standing === 'overtaken') {
@@ -81,9 +80,9 @@ export function findingOf(before: Standing, answer: AnswerKind, moved: boolean):
 const MOST_MISSED = 1000;
 
 /**
- * Number of moves of a SKU that the delta is known to have left out since it last reported one, after this answer;
- * null: none. SKUs listed as live have none, because no delta reports their moves. During an incident, in which every
- * SKU is refreshed as `live`, no further move counts as left out, and the number from before stays.
+ * Returns how many moves of a SKU the delta is known to have left out since it last reported one, after this answer;
+ * null if none. SKUs listed as live have none, because no delta reports their moves. During an incident, in which
+ * every SKU is refreshed as `live`, no further move counts as left out, and the earlier number stays.
  */
 export function missedMoves(
   before: Standing & { readonly live: boolean },
@@ -99,7 +98,7 @@ export function missedMoves(
 
 /**
  * Stores what the refreshes of one answer found. It locks the last rows of its transaction, and none if nothing was
- * found, because the counters are one row that others wait for.
+ * found, because others wait for the single row of counters.
  */
 export async function auditRefreshes(
   tx: Tx,
@@ -190,8 +189,9 @@ export async function auditReports(
 }
 
 /**
- * Marks SKUs for which a refresh saw a move that this delta, the first that must report it, does not: their prices may
- * have gone back in between, which no delta ever reports. Call this after auditReports and before the token moves.
+ * Marks SKUs for which a refresh saw a move that this delta, the first that must report it, does not: their prices
+ * may have gone back in between, which no delta ever reports. Call this after auditReports and before the token
+ * moves.
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
   await tx`
@@ -199,7 +199,7 @@ export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> 
     having count(*) > 0`;
 }
 
-/** SQL: the SKUs that markUnreported marks, and before auditReports those that the delta reports besides. */
+/** SQL: the SKUs that markUnreported marks; before auditReports, also such SKUs that the delta reports. */
 export function unreported(tx: Tx, toSnapshot: string) {
   return tx`
     select u.sku from catalog_internal.unreported_moves u cross join catalog_internal.sync y
@@ -215,7 +215,7 @@ export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Pro
     set seen_first = seen_first + ${count}, seen_first_seconds = seen_first_seconds + ${Math.max(0, seconds)}`;
 }
 
-/** What has been counted so far, and how many moves wait for their reports. */
+/** Reads what has been counted so far, and how many moves wait for their reports. */
 export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
   const [row] = await sql<[DeltaAudit]>`
     select since, reports_confirmed::float8 as "reportsConfirmed", reports_unchanged::float8 as "reportsUnchanged",
@@ -228,7 +228,8 @@ export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
 
 /**
  * SQL: whether the price of the SKU `s`, one of these, at `y.built_after` is known to be the one the mirror held: it
- * had been priced by then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
+ * had been priced by then, and no refresh but that of `refreshedAt` has seen a move since. False if `built_after` is
+ * null.
  */
 const priceKnown = (tx: Tx, skus: readonly string[], refreshedAt: Date | null) => tx`(
   coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after), false)
@@ -262,15 +263,15 @@ export interface DeltaAudit {
   readonly reportsConfirmed: number;
   readonly reportsUnchanged: number;
   readonly movesSeenFirst: number;
-  /** By how long these were seen before their reports, in all. */
+  /** The total time by which these were seen before their reports. */
   readonly seenFirstSeconds: number;
   readonly movesNeverReported: number;
   readonly movesWaiting: number;
 }
 
 /**
- * The longest time that an answer may have been kept in caches, by what the partner declares for single prices: 300
- * seconds by the client (max-age), after 600 (s-maxage) and 120 more (stale-while-revalidate) in a shared cache. Bulk
- * answers are not cached (partner rule 4.1.5), but the prices they are made of may be.
+ * The longest time that caches may have kept an answer, by what the partner declares for single prices: 300 seconds in
+ * the client (max-age), after 600 (s-maxage) and 120 more (stale-while-revalidate) in a shared cache. Bulk answers are
+ * not cached (partner rule 4.1.5), but the prices in them may be.
  */
 export const LONGEST_CACHED_SECONDS = 300 + 600 + 120;

@@ -13,18 +13,18 @@ import { SET_APART_UNREPORTED } from './unreported.ts';
 export interface BaselineToken extends SnapshotSeen {
   readonly snapshotId: string;
   readonly generatedAt: Date | null;
-  /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
+  /** Database time at which the manifest was asked for: what deltas reported later is newer than the manifest. */
   readonly requestedAt: Date;
   /** The token at that time: if deltas have moved it since, they are ahead of the manifest, and their token stays. */
   readonly tokenAtRequest: string | null;
   readonly lines: number;
-  /** Its rejected or doubled lines; and how many more live SKUs were announced than it has. */
+  /** Its rejected or doubled lines, and by how much it miscounted its live SKUs. */
   readonly unclear?: number;
   readonly liveMiscount?: number;
   readonly livePricedSkuCount: number | null;
-  /** How its lines hint at live SKUs; null: not at all. */
+  /** How its lines give hints for live SKUs; null: not at all. */
   readonly hinting?: ManifestHinting | null;
-  /** The fields by which the manifest was read. */
+  /** The fields from which the manifest was read. */
   readonly readBy?: LearnedNames['manifest'];
 }
 
@@ -34,16 +34,16 @@ export interface BaselineApplied {
   readonly crossed: number;
   readonly absent: number;
   readonly marked: number;
-  /** Lines whose hash moved, but whose price was asked for after the snapshot was first seen. */
+  /** Lines with a new hash whose price was asked for after the snapshot was first seen. */
   readonly skipped: number;
-  /** By how much the snapshot is older than what deltas have reported; null: it is not known to be. */
+  /** How much older the snapshot is than what deltas have reported; null if it is not known to be. */
   readonly lagSeconds: number | null;
 }
 
 /**
- * The manifest is out of date: another replica applied one after this was asked for, or deltas went on meanwhile and
- * their chain broke. Or its snapshot was noted on another server to which the host name leads, where claims have other
- * numbers.
+ * The manifest is out of date: another replica has applied one since it was requested, or deltas went on in the
+ * meantime and their chain broke. Or its snapshot was noted on another server behind the same host name, where claims
+ * have other numbers.
  */
 export class BaselineSuperseded extends Error {
   override readonly name = 'BaselineSuperseded';
@@ -58,21 +58,21 @@ export class BaselineSuperseded extends Error {
 export type Run = (text: string, values?: unknown[]) => Promise<QueryResult>;
 
 /**
- * Runs the statements of a merge within its transaction, from what deltas have reported meanwhile to the moved token.
- * Requires the differences that `count` of store/catalog/baseline.ts found, and the row of `sync` locked. `live`:
- * number of staged lines of live SKUs.
+ * Runs the statements of a merge within its transaction, from reading what deltas have reported in the meantime to
+ * moving the token. Requires the differences that `count` of store/catalog/baseline.ts found, and the row of `sync`
+ * locked. `live` is the number of staged lines of live SKUs.
  *
- * Throws BaselineSuperseded if deltas have reported something that the manifest cannot tell of.
+ * @throws BaselineSuperseded if deltas have reported something that the manifest cannot contain
  */
 export async function mergeStaged(run: Run, token: BaselineToken, live: number): Promise<BaselineApplied> {
   const { snapshotId, generatedAt, seenClaim, seenAt, requestedAt, hinting } = token;
   const asked = [snapshotId, requestedAt, token.tokenAtRequest, generatedAt];
   const { rows: reported } = await run(REPORTED_SINCE, asked);
   const { since, lagSeconds, isBuiltAgain } = reported[0] as ReportedSince;
-  // Deltas have left its snapshot, as if it had been asked for before they did.
+  // If deltas have left its snapshot, it counts as requested before they did.
   const tokenAtRequest = lagSeconds === null ? token.tokenAtRequest : snapshotId;
   await run(LOCK_NEW_SKUS);
-  // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
+  // Possible only in a short window, with two deltas and a broken chain: the reported SKUs' lines are gone by then.
   const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
   if (missed.length > 0) throw new BaselineSuperseded();
   await run(statements.DIFF, [since, seenClaim, tokenAtRequest, generatedAt, seenAt]);
@@ -106,7 +106,7 @@ export async function mergeStaged(run: Run, token: BaselineToken, live: number):
     generatedAt,
     isBuiltAgain,
   ]);
-  // Last: who holds the lock of the changes waits for no other.
+  // Last, because a holder of the lock for changes waits for no other lock.
   await run(statements.ADD_CHANGES);
   const counts = rows[0] as Omit<BaselineApplied, 'lagSeconds'>;
   return {
@@ -117,7 +117,7 @@ export async function mergeStaged(run: Run, token: BaselineToken, live: number):
   };
 }
 
-/** Marks the SKUs of rejected lines, so that they are asked about; their rows stay as they are. */
+/** Marks the SKUs of rejected lines due; their rows stay as they are. */
 async function markRejected(
   run: Run,
   since: string,

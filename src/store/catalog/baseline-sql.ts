@@ -3,13 +3,14 @@ import { LONGEST_CACHED_SECONDS } from './audit.ts';
 import { tellsOf } from './tokens.ts';
 
 /*
- * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
+ * The statements that merge a baseline, in the order they run. `diff` is made from `differing` (compare-sql.ts) once
  * its SKUs are locked. Everything after that works from `diff`, so that a manifest in which nothing moved writes
- * nothing, and locks are held for as long as the changes take.
+ * nothing, and locks are held only as long as the changes take.
  */
 
 /**
- * SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer.
+ * SQL: whether deltas have moved the token since the manifest was asked for and continue from there, so that their
+ * reports are newer.
  */
 export const isBehindDeltas = (tokenAtRequest: string) =>
   `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
@@ -30,10 +31,10 @@ export const REPORTED_UNSEEN = `
     and sku not in (select sku from differing)
   limit 1`;
 
-/** SQL: by how much an answer may be older than its request. */
+/** SQL: how much older an answer may be than its request. */
 const LONGEST_CACHED = `interval '${LONGEST_CACHED_SECONDS} seconds'`;
 
-/** SQL, in DIFF: a delta has reported the SKU as live since $1. */
+/** SQL, in DIFF: whether a delta has reported the SKU as live since $1. */
 const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::timestamptz)`;
 
 /**
@@ -47,8 +48,9 @@ const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::time
  * - `kind`: what differs.
  * - `mark`: the reason to price the SKU; null if that is provably needless (partner rule 4.2.5: the hash covers price
  *   state). It is needless if neither hash nor cohort moved, or if the price was claimed after $2 and the SKU is not
- *   back from being removed; until it is known that no cache of the partner answers, after the longest that one may
- *   have kept it. `sweep`: it left live with the hash it had before and without a move, so the schedule is enough.
+ *   back from being removed. Unless it is known that no cache of the partner answers, the price must also have been
+ *   asked for after $5 plus the longest time that a cache may keep it. `sweep`: it left live with the hash it had
+ *   before and without a move, so the schedule is enough.
  * - `skipped`: only the claim after $2 makes it needless.
  * - `is_newer`, `may_be_resized`: the line of a live SKU says something that its last refresh cannot have shown
  *   (manifest-hints.ts).
@@ -108,7 +110,9 @@ export const DIFF = `
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or is_doubtful))`;
 
-/** All rows of the ledger that are marked below, in several goes: in order of sku, as everyone locks the ledger. */
+/**
+ * Locks all rows of the ledger that are marked below in several steps: in order of sku, as everyone locks the ledger.
+ */
 export const LOCK_LEDGER = `
   select from catalog_internal.due l where sku in (
     select sku from diff where kind is distinct from 'new' and (mark is not null or skipped)
@@ -124,7 +128,7 @@ export const INSERT_NEW = `
   insert into catalog.skus (sku, price_source, hash, sizes, in_manifest, updated_at)
   select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku`;
 
-/** By their row ids, which stay as they are while the rows are locked. */
+/** Finds rows by their row ids, which do not change while the rows are locked. */
 export const UPDATE_CHANGED = `
   update catalog.skus s set price_source = d.price_source, hash = d.hash, sizes = d.sizes, in_manifest = true,
     updated_at = d.updated_at,
@@ -136,11 +140,11 @@ export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
   from diff d where d.kind = 'absent' and s.ctid = d.row_id`;
 
-/** Ledger rows without a SKU: only a manual change can have left them. */
+/** Deletes ledger rows without a SKU, which only a manual change can have left. */
 export const DROP_ORPHANS = `
   delete from catalog_internal.due l using diff d where d.kind = 'new' and l.sku = d.sku`;
 
-/** As mark_due would for SKUs that the ledger does not know, in two thirds of the time. */
+/** Does what mark_due would do for SKUs that the ledger does not contain, in two thirds of the time. */
 export const MARK_NEW = `
   insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, rank)
   select d.sku, catalog_internal.lane_of('new'), 'new', d.price_source = 'live', now(), 1, coalesce(w.weight, 1)
@@ -148,13 +152,13 @@ export const MARK_NEW = `
   where d.kind = 'new' order by d.sku`;
 
 /**
- * Everyone who sorts SKUs locks this until the commit (catalog_internal.apply_scope), and whether there is anything
- * to sort by.
+ * Everyone who sorts SKUs by scope holds this lock until the commit (catalog_internal.apply_scope). READ_SCOPED tells
+ * whether there are rules to sort by.
  */
 export const LOCK_SCOPE = 'lock table catalog_internal.lock_scope in row exclusive mode';
 export const READ_SCOPED = 'select from catalog_internal.scoping where scoped';
 
-/** MARK_NEW where rules say what is in scope. Of a new SKU no metadata is known. */
+/** MARK_NEW for a catalog with rules of scope. A new SKU has no metadata yet. */
 export const MARK_NEW_BY_SCOPE = `
   insert into catalog_internal.due (sku, lane, reason, live, due_at, outside_due_at, generation, rank)
   select d.sku, case when t.standing = 'out' then 0 else catalog_internal.lane_of(t.reason) end, t.reason, d.price_source = 'live',
@@ -184,9 +188,10 @@ export const MARK_DUE = `
   ) pieces`;
 
 /**
- * SKUs that are listed again without needing a refresh for it (DIFF): because deltas report them from now on, each
- * waits for a sweep after it was last asked, instead of for its turn among the unlisted. Except SKUs of which deltas
- * have left out a move, or whose deferrals say that they may be live: these would have to be asked as soon in any case.
+ * SKUs that are listed again without needing a refresh for it (DIFF). Because deltas report them from now on, each
+ * waits for a sweep, counted from when it was last asked, and no longer for its turn among the unlisted. Excluded are
+ * SKUs with a move that deltas have left out, or whose deferrals suggest that they are live: these would have to be
+ * asked as soon in any case.
  */
 export const SWEEP_RELISTED = `
   update catalog_internal.due l set reason = ${SNAPSHOT_REASON},
@@ -204,7 +209,7 @@ export const COUNT_DIFF = `
     count(mark)::int as marked, count(*) filter (where skipped)::int as skipped
   from diff`;
 
-/** What followers of catalog.changes are told of it, SKUs that changed alike together. */
+/** What followers of catalog.changes are told, with SKUs that changed alike grouped. */
 export const ADD_CHANGES = `
   with told as (
     select sku, case
@@ -245,12 +250,13 @@ export const ADD_CHANGES = `
     select count(catalog_internal.add_changes('sku', skus, null, null, fields, old_values, new_values, now())) as written from pieces
   ) p where written > 0`;
 
-/** The token stays: deltas have moved it since the manifest was asked for, or it is the manifest's already. */
+/** Whether the token stays: deltas have moved it since the manifest was asked for, or it is already the manifest's. */
 const TOKEN_STAYS = `(snapshot_id is distinct from $3 and chain_broken_at is null or snapshot_id is not distinct from $1)`;
 
 /**
- * $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. If the
- * token moves, the left tokens are forgotten, because reports of deltas no longer cover the time since they were left.
+ * $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. If
+ * the token moves, the left tokens are forgotten, because reports of deltas no longer cover the time since they were
+ * left.
  */
 export const MOVE_TOKEN = `
   with forgotten as (
@@ -271,12 +277,12 @@ export const MOVE_TOKEN = `
     catalog_fault = null, chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = null,
     shrink_confirmed = false`;
 
-/** SQL: the manifest lists other SKUs, or lists them in other cohorts. */
+/** SQL: whether the manifest lists other SKUs, or lists them in other cohorts. */
 const LISTS_OTHERS = `exists (
   select from diff where kind in ('new', 'absent') or crossed or kind = 'changed' and was_unlisted
 )`;
 
-/** Before END_DOUBTS: notes whether a manifest that was asked for because of other counts lists anything else. */
+/** Runs before END_DOUBTS: notes whether a manifest requested because of differing counts lists anything new. */
 export const NOTE_IDLE = `
   with gone as (
     delete from catalog_internal.idle_manifests
@@ -286,10 +292,10 @@ export const NOTE_IDLE = `
   select now() from catalog_internal.sync where catalog_difference ? 'listed' and not ${LISTS_OTHERS}`;
 
 /**
- * The mirror now has what the manifest has, so nothing that was found of the delta holds any more; only that the delta
- * was behind is remembered, until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs
- * were miscounted. A snapshot $3, built at $5, that deltas had left before it was asked for ($4) refutes nothing. $6
- * whether it was built again since.
+ * The mirror now matches the manifest, so nothing that was found about the delta holds any more; only that the delta
+ * was behind is remembered, until it moves by itself. $1 how many lines were rejected or doubled, $2 by how much live
+ * SKUs were miscounted. A snapshot $3, built at $5, that deltas had left before it was asked for ($4) refutes nothing.
+ * $6 whether it has been rebuilt since.
  */
 export const END_DOUBTS = `
   update catalog_internal.sync y set

@@ -39,7 +39,7 @@ interface ComparedCounts {
   readonly listedBefore: number;
   /** Listed SKUs without a line. */
   readonly absent: number;
-  /** Different SKUs with lines that the mirror does not count as listed, and their lines. */
+  /** SKUs with lines that the mirror does not count as listed, and the number of their lines. */
   readonly unlisted: number;
   readonly unlistedLines: number;
 }
@@ -47,14 +47,14 @@ interface ComparedCounts {
 const COPY_BYTES = 256 * 1024;
 const UNIQUE_VIOLATION = '23505';
 
-/** A conflict, or a SKU inserted without our locks: by an older daemon, or manually. */
+/** Whether it is a conflict, or a SKU was inserted without our locks: by an older daemon, or manually. */
 const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(error) === UNIQUE_VIOLATION;
 
 /**
- * One manifest on its way into the mirror: COPY stages its lines in a temporary table, invisible to all other sessions,
- * and one transaction merges them at the end. Closing it at any moment before leaves the mirror as it was. Holds a
- * connection of its own, through the `pg` driver, because COPY there survives a server that rejects after the end of
- * data.
+ * One manifest on its way into the mirror: COPY stages its lines in a temporary table, invisible to all other
+ * sessions, and one transaction merges them at the end. Closing it at any moment before that leaves the mirror as it
+ * was. Uses a connection of its own, through the `pg` driver, whose COPY survives a server that rejects after the end
+ * of data.
  */
 export class Baseline {
   readonly #client: LoneClient;
@@ -66,9 +66,9 @@ export class Baseline {
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
   #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
   #filled = 0;
-  /** Rows on their way, so that lines are read here while Postgres stores the ones before them. */
+  /** Rows being sent, so that lines are read here while Postgres stores the previous ones. */
   #sending = Promise.resolve();
-  /** When a manifest was last applied before this one was asked for; null: never, or that was not read. */
+  /** When a manifest was last applied before this one was asked for; null if never, or not read yet. */
   #appliedBefore: string | null = null;
   #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
@@ -79,8 +79,8 @@ export class Baseline {
   }
 
   /**
-   * Opens a connection whose statements may take any time. `aside`: the pool that is asked whether Postgres is still at
-   * work on a statement.
+   * Opens a connection whose statements may take any time; `aside` is the pool asked whether Postgres is at work on
+   * one.
    */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
     const client = await openManifestConnection(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
@@ -92,7 +92,7 @@ export class Baseline {
     return new Baseline(client, databaseUrl, aside);
   }
 
-  /** Database time and the present token: read before the manifest is asked for. */
+  /** Reads database time and the present token; to be called before the manifest is asked for. */
   async moment(): Promise<{ at: Date; token: string | null }> {
     const { rows } = await this.#client.query<{ at: Date; token: string | null; applied: string | null }>(
       'select clock_timestamp() as at, snapshot_id as token, manifest_applied_at::text as applied from catalog_internal.sync',
@@ -102,11 +102,11 @@ export class Baseline {
     return { at, token };
   }
 
-  /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are, and asked about. */
+  /** Stages lines, and the SKUs of rejected lines, whose rows stay as they are and which are asked about. */
   async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
     this.#staged += lines.length;
     for (const { priceSource } of lines) this.#live += Number(priceSource === 'live');
-    // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
+    // Written at once into one buffer: rows waiting on the heap would make it grow for good.
     const text = lines.map(copyText).join('');
     const bytes = Buffer.byteLength(text);
     if (this.#filled + bytes > this.#rows.length) await this.#sendFilled();
@@ -118,7 +118,7 @@ export class Baseline {
     }
   }
 
-  /** Sends the filled buffer once the one before has arrived, and continues in the other, which is free then. */
+  /** Sends the filled buffer once the previous one has arrived, and continues in that one, which is then free. */
   async #sendFilled(): Promise<void> {
     const rows = this.#rows;
     const filled = rows.subarray(0, this.#filled);
@@ -127,7 +127,7 @@ export class Baseline {
     if (filled.length > 0) await this.#send(filled);
   }
 
-  /** Begins to send rows once those before have arrived. An error on the way is thrown by the next wait for it. */
+  /** Starts to send rows once the previous ones have arrived. An error on the way is thrown by the next wait. */
   async #send(rows: Buffer): Promise<void> {
     await this.#sending;
     this.#sending = this.#copy(rows);
@@ -135,7 +135,7 @@ export class Baseline {
   }
 
   /**
-   * A COPY for each piece: one for the whole file would hold back VACUUM everywhere for as long as the download
+   * Runs one COPY per piece: one for the whole file would hold back VACUUM everywhere for as long as the download
    * takes. When it is done, the rows have been sent and their buffer is free.
    */
   async #copy(rows: Buffer): Promise<void> {
@@ -144,9 +144,7 @@ export class Baseline {
     await finished(copy);
   }
 
-  /**
-   * Compares the staged lines with the mirror, one line for each SKU, and counts. Call this once, after the last line.
-   */
+  /** Compares the staged lines with the mirror, one line per SKU, and counts. Call this once, after the last line. */
   async count(): Promise<StagedCounts> {
     await this.#sendFilled();
     await this.#sending;
@@ -174,15 +172,15 @@ export class Baseline {
   }
 
   /**
-   * Merges the staged lines, marks what must be priced, and moves the token, all in one transaction; again from its
-   * start when a deadlock or conflict ended it.
+   * Merges the staged lines, marks what must be priced, and moves the token, all in one transaction; repeats it from
+   * its start if a deadlock or conflict ended it.
    */
   async merge(token: BaselineToken): Promise<BaselineApplied> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#mergeOnce(token);
       } catch (error) {
-        // On a lost connection there is nothing to roll back, and the error that reports the loss is the one to throw.
+        // On a lost connection there is nothing to roll back; the error that reports the loss is the one to throw.
         await this.#client.query('rollback').catch(() => {});
         if (attempt >= TRANSACTION_TRIES || !isRetryable(error)) throw error;
       }
@@ -192,9 +190,9 @@ export class Baseline {
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run: Run = (text, values = []) => this.#client.query(text, values);
     await run('begin');
-    // Superseded or not is judged only with the lock held: a condition of the locking statement itself would not wait
-    // for whoever is merging, whose manifest is not visible yet. And not by times alone, because a manifest is dated by
-    // its transaction's beginning.
+    // Whether it is superseded is judged only with the lock held: a condition of the locking statement itself would
+    // not wait for another merge, whose manifest is not visible yet. Times alone do not decide, because a manifest is
+    // dated by the start of its transaction.
     await run('select from catalog_internal.sync for update');
     const server = await this.#confirm(run, token);
     const applied = await mergeStaged(run, token, this.#live);
@@ -210,7 +208,7 @@ export class Baseline {
     return applied;
   }
 
-  /** Refuses the mirror of another account, and a manifest that is old news; returns which server it is merged on. */
+  /** Refuses another account's mirror and an outdated manifest; returns the server that it is merged on. */
   async #confirm(run: Run, { requestedAt, server: seenOn }: BaselineToken): Promise<string> {
     const pool = this.#pool;
     const { rows } = await run(
@@ -226,14 +224,14 @@ export class Baseline {
   }
 
   /**
-   * Whether a transaction whose COMMIT went unanswered was carried out, read over a connection of its own. On another
-   * server, such as a standby promoted since, that is not known (false), because the number may be another
-   * transaction's there.
+   * Returns whether a transaction whose COMMIT went unanswered was committed, read over a connection of its own. False
+   * if another server answers, such as a standby promoted since, because the number may be another transaction's
+   * there.
    */
   async #committed(transaction: string, server: string): Promise<boolean> {
     const client = await openManifestConnection(this.#databaseUrl);
     try {
-      // Its row lock, which it took first, is gone only when it has ended one way or the other.
+      // The transaction's first row lock is released only when it has ended one way or the other.
       await client.query('select from catalog_internal.sync for share');
       const { rows } = await client.query<{ committed: boolean }>(
         `select case when ${PRESENT_SERVER} = $2 then pg_xact_status($1::xid8) = 'committed' end as committed`,

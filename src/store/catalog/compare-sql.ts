@@ -1,11 +1,12 @@
 /*
- * The statements that compare a baseline with the mirror, in the order they run. `differing` is made by one full join
- * of the staged lines with the mirror, without blocking any writer; what is done with it is in baseline-sql.ts.
+ * The statements that compare a baseline with the mirror, in the order they run. One full join of the staged lines
+ * with the mirror makes `differing`, without blocking any writer; baseline-sql.ts uses it.
  */
 
 /**
- * The join and the sorts are as large as the catalog: with the server's own 4 MB they go through many small files, and
- * compiling them takes longer than it saves. Times are read as they are copied, while the next lines are read here.
+ * The join and the sorts are as large as the catalog: with the server's own 4 MB they would go through many small
+ * files, and compiling them would take longer than it saves. Times are parsed during COPY, while the next lines are
+ * read here.
  */
 export const CREATE_STAGING = `
   select set_config('work_mem', '64MB', false), set_config('jit', 'off', false);
@@ -15,12 +16,12 @@ export const CREATE_STAGING = `
 
 export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updated_at) from stdin';
 
-/** COMPARE and COUNT_COMPARED see the mirror at one moment, so that their counts add up. */
+/** COMPARE and COUNT_COMPARED see the mirror as of one moment, so that their counts add up. */
 export const BEGIN_COMPARE = 'begin isolation level repeatable read';
 
 /**
- * SKUs that differ at this moment, and SKUs with two lines. No others can differ when this is merged: until then only
- * deltas change what is compared here, and what a delta reported stays as reported.
+ * SKUs that differ at this moment, and SKUs with two lines. No others can differ at the merge: until then only deltas
+ * change what is compared here, and a delta's report takes precedence.
  */
 export const COMPARE = `
   create temporary table differing as
@@ -35,8 +36,8 @@ export const COMPARE = `
       or sku in (select sku from duplicates)))`;
 
 /**
- * Lines of SKUs that the mirror does not count as listed are counted by SKU; of the others there are as many as
- * listed SKUs that are not absent, unless some have two lines.
+ * Lines of SKUs that the mirror does not count as listed are counted by SKU. The number of other lines equals that of
+ * the listed SKUs that are not absent, unless some SKUs have two lines.
  */
 export const COUNT_COMPARED = `
   select (select count(*) from catalog.skus where in_manifest)::int as "listedBefore",
@@ -48,7 +49,7 @@ export const NOTE_DUPLICATES = `
   insert into duplicates select sku from staging group by sku having count(*) > 1`;
 
 /**
- * Of a doubled SKU one line stays, and the SKU is marked due. A live one where there is one: it is then asked as
+ * Keeps one line of a SKU with several, and the SKU is marked due. A live line is preferred: the SKU is then asked as
  * often as if nobody reported its moves.
  */
 export const DROP_DUPLICATES = `
@@ -67,7 +68,7 @@ export interface StagedLine {
   readonly updatedAt: string | null;
 }
 
-/** A line in COPY's text format. A time is one as toISOString writes it. */
+/** Returns a line in COPY's text format. Times must be as toISOString writes them. */
 export function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {
   return `${copyField(sku)}\t${sizes ?? '\\N'}\t${copyField(hash)}\t${priceSource}\t${updatedAt ?? '\\N'}\n`;
 }
@@ -83,6 +84,6 @@ const EACH_TO_ESCAPE = /[\\\t\n\r]/g;
 
 function copyField(value: string | null): string {
   if (value === null) return '\\N';
-  // Asked first: there is hardly ever one, and replacing none costs more than all the rest of the line.
+  // Tested first: characters to escape are rare, and replacing none costs more than the rest of the line.
   return TO_ESCAPE.test(value) ? value.replaceAll(EACH_TO_ESCAPE, (c) => COPY_ESCAPES[c] ?? c) : value;
 }

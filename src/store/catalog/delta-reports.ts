@@ -1,6 +1,6 @@
 import type { Tx } from '../connection/db.ts';
 
-/** SKUs that a delta adds, and those that it takes from one `price_source` to the other. */
+/** How many SKUs a delta adds, and how many it moves from one `price_source` to the other. */
 export interface CrossingCounts {
   readonly newSkus: number;
   readonly crossedToLive: number;
@@ -8,15 +8,15 @@ export interface CrossingCounts {
 }
 
 interface Reporting {
-  /** What `now_live` names. */
+  /** The SKUs that `now_live` names. */
   readonly nowLive: ReadonlySet<string>;
-  /** The delta moves the token. */
+  /** Whether the delta moves the token. */
   readonly moves: boolean;
 }
 
 /**
  * Writes what a delta says of SKUs in `changed` and `now_live`, within its transaction, and marks them due (partner
- * rules 4.2.4 to 4.2.7). None may be named twice.
+ * rules 4.2.4 to 4.2.7). No SKU may be named twice.
  */
 export async function reportChanged(
   tx: Tx,
@@ -62,15 +62,15 @@ export async function reportChanged(
 }
 
 /**
- * SQL: whether a report `r` repeats what is known of the SKU `s`: that it is listed, and live (partner rule 4.2.7: it
- * should not be reported again). Such a report tells of no price (partner rule 4.2.6), so the order of live refreshes
- * stays as it is. A SKU that is gone according to its price route may be back, so for that one the report counts.
+ * SQL: whether a report `r` repeats what is known of the SKU `s`: that it is listed and live (partner rule 4.2.7: it
+ * should not be reported again). Such a report says nothing about a price (partner rule 4.2.6), so the order of live
+ * refreshes stays as it is. A SKU that is gone according to its price route may be back, so a report of it counts.
  */
 const isStillLive = (tx: Tx) => tx`
   coalesce(r.is_live and s.price_source = 'live' and s.in_manifest and s.state in ('priced', 'pending'), false)
     and exists (select from catalog_internal.due d where d.sku = r.sku)`;
 
-/** Makes tombstones of what was removed, and marks it due; writeSkuChanges then takes their prices. */
+/** Makes tombstones of removed SKUs, and marks them due; writeSkuChanges then deletes their prices. */
 export async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
   await tx`
     insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)

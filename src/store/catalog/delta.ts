@@ -20,30 +20,30 @@ export interface DeltaChange {
   readonly since: string;
   readonly toSnapshot: string;
   /**
-   * By Postgres's clock, a time before it was asked for; without it: now. The process may have been stopped between the
-   * answer and its COMMIT.
+   * When it was asked for, or earlier, by Postgres's clock; now by default. The process may pause between answer and
+   * COMMIT.
    */
   readonly askedAt?: Date;
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly nowLive: readonly string[];
-  /** This answer counts as the last of a row of deltas, although it moves the token. */
+  /** Whether this answer counts as the last of a series of deltas, although it moves the token. */
   readonly isEnd?: boolean;
-  /** Each answer has a token of its own, so moving the token shows no change. */
+  /** Whether each answer has a token of its own, so that moving the token shows no change. */
   readonly ownToken?: boolean;
 }
 
 export interface DeltaApplied extends CrossingCounts {
   /**
-   * False if another replica has moved the token meanwhile, or the pool has led to another server: nothing was applied,
-   * or only a part, and the delta is asked for again.
+   * False if another replica has moved the token in the meantime, or the pool has led to another server: nothing was
+   * applied, or only a part, and the delta is asked for again.
    */
   readonly applied: boolean;
   readonly marked: number;
   readonly removed: number;
-  /** It may have been cut, and the manifest is asked for because of it. */
+  /** Whether it may have been cut off, so that a manifest is requested. */
   readonly isCut: boolean;
-  /** The time of each of its transactions, since which what it reported has been due. */
+  /** The time of each of its transactions, since when its reports have been due. */
   readonly reportedAt: readonly Date[];
 }
 
@@ -58,30 +58,30 @@ const NOTHING: DeltaApplied = {
   reportedAt: [],
 };
 
-/** SKUs of one transaction: answers for them wait until it ends, and all their prices make one piece of history. */
+/** SKUs per transaction: answers for them wait until it ends, and all their prices make one piece of history. */
 const PIECE = 5000;
 
 /** What one transaction applies of a delta. */
 interface Part {
   readonly reported: readonly string[];
   readonly removed: readonly string[];
-  /** The delta, where the part is its last one. */
+  /** The delta, in its last part only. */
   readonly end?: DeltaChange;
 }
 
 /**
  * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is still the one the
- * delta was asked with. Every reported SKU is marked due, except one that was live already and still is. A reported SKU
- * is live exactly if now_live names it, whatever the manifest said; a removed one loses its prices and is asked once
- * more. After an answer that moves the token the next one may report more: the delta counts as read once an answer does
- * not move it, or `isEnd` says so.
+ * delta was asked with. Every reported SKU is marked due, except one that was live already and still is. A reported
+ * SKU is live exactly if now_live names it, whatever the manifest said; a removed one loses its prices and is asked
+ * once more. After an answer that moves the token the next one may report more: the delta counts as read once an
+ * answer does not move it, or `isEnd` says so.
  *
  * A small answer takes one transaction, a large one several before the one that moves the token. If only some of those
  * were committed, the token has not moved, and the same delta is applied again from its start, which changes nothing
- * that was done. All of them must run on one server: the host name may lead to another one meanwhile, and both have the
- * token.
+ * that was done. All of them must run on one server: the host name may lead to another one in between, and both have
+ * the token.
  *
- * Throws if the mirror has become another account's, which ends the daemon.
+ * @throws if the mirror has become another account's, which ends the daemon
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
@@ -115,7 +115,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
 
 /**
  * Splits a large delta into parts; `last` moves the token. A SKU that is both reported and removed ends up removed.
- * `skus`: how many SKUs the delta names; in a large delta a SKU may count more than once.
+ * `skus` is how many SKUs the delta names; in a large delta a SKU may count more than once.
  */
 function partsOf(
   { changed, removed }: DeltaChange,
@@ -127,7 +127,7 @@ function partsOf(
     return { parts: [], last, skus: new Set([...reported, ...removed]).size };
   }
   const parts: Part[] = [];
-  // No SKU twice in one statement; one that is in two pieces is marked twice.
+  // A SKU must not occur twice in one statement; one that is in two pieces is marked twice.
   for (let at = 0; at < reported.length; at += PIECE)
     parts.push({ reported: [...new Set(reported.slice(at, at + PIECE))], removed: [] });
   for (let at = 0; at < removed.length; at += PIECE)
@@ -135,9 +135,7 @@ function partsOf(
   return { parts, last: { reported: [], removed: [] }, skus: reported.length + removed.length };
 }
 
-/**
- * SKUs that are added to a set at a time: a million take most of a second, in which nothing else of the process runs.
- */
+/** SKUs added to a set at once: a million would take most of a second, in which nothing else of the process runs. */
 const SET_AT_ONCE = 50_000;
 
 async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
@@ -150,9 +148,8 @@ async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
 }
 
 /**
- * Runs `work` in a transaction. If somebody's object rejects it and SKUs are removed, runs it once more, `around` those
- * prices, because they are the likely cause: a seller's foreign key to one must not keep the other reports from being
- * applied.
+ * Runs `work` in a transaction. If another owner's object rejects it and SKUs are removed, runs it once more, `around`
+ * their prices, which are the likely cause: a seller's foreign key to a price must not hold up the other reports.
  */
 async function transactionFor<T>(
   sql: Sql,
@@ -170,13 +167,13 @@ async function transactionFor<T>(
 interface AtToken {
   /** The transaction's time. */
   readonly at: Date;
-  /** Which server it is of (`presentServer`). */
+  /** The server that it ran on (`presentServer`). */
   readonly server: string;
 }
 
-/** Locks the token; null where it is not this one. */
+/** Locks the row of the token; returns null if the token is another one. */
 async function atToken(tx: Tx, pool: Sql, token: string): Promise<AtToken | null> {
-  // None where the one that was waited for is gone: another account has a row of its own.
+  // No row if the one that was waited for is gone: another account has a row of its own.
   const [sync] = await tx<(AtToken & { token: string | null; own: boolean })[]>`
     select snapshot_id as token, now() as at, ${presentServer(tx)} as server, ${isOwnMirror(tx, pool)} as own
     from catalog_internal.sync for update`;
@@ -186,15 +183,15 @@ async function atToken(tx: Tx, pool: Sql, token: string): Promise<AtToken | null
 
 interface Applying {
   readonly nowLive: ReadonlySet<string>;
-  /** Prices of removed SKUs are deleted around what somebody objects to (store/history/changes.ts). */
+  /** Whether prices of removed SKUs are deleted around what other owners' objects reject (store/history/changes.ts). */
   readonly around: boolean;
-  /** It moves the token. */
+  /** Whether the delta moves the token. */
   readonly moves: boolean;
   /** When the delta's first part was applied. */
   readonly beganAt: Date;
 }
 
-/** Applies a part, and with `end` moves the token. */
+/** Applies a part, and moves the token if it is the last (`end`). */
 async function applyPart(
   tx: Tx,
   { reported, removed, end }: Part,
@@ -208,8 +205,8 @@ async function applyPart(
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
       order by sku for no key update`,
-    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one:
-    // joined, each is compared with each row of a ledger that was analyzed while it was empty.
+    // Locks all that is marked below in several steps, in order of sku, as everyone locks the ledger. Each row is
+    // found by its key: a join would compare it with each row of a ledger that was analyzed while it was empty.
     tx`
       select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku collate "C") named
       cross join lateral (select from catalog_internal.due d where d.sku = named.sku for update) locked`,
@@ -233,7 +230,7 @@ async function applyPart(
   return { ...counts, isCut };
 }
 
-/** With those that were not there before. */
+/** Adds the SKUs that did not exist before. */
 function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefore[] {
   const known = new Set(before.map(({ sku }) => sku));
   const added = skus.filter((sku) => !known.has(sku));
@@ -246,7 +243,7 @@ async function moveToken(
 ): Promise<void> {
   const count = changed.length;
   const saidAt = tx`least(now(), ${askedAt ?? null}::timestamptz)`;
-  // Others may have asked since; a time to come is of a clock that was wrong.
+  // Others may have asked since; a time in the future is of a clock that was wrong.
   const checkedAt = tx`greatest(${saidAt}, case when delta_checked_at <= now() then delta_checked_at end)`;
   await tx`
     update catalog_internal.sync set
@@ -268,23 +265,20 @@ async function moveToken(
       snapshot_id = ${toSnapshot}, catalog_fault = null, chain_breaks = 0`;
 }
 
-/** A smaller number of SKUs, or one that is less round, is no limit that anybody sets. */
+/** Nobody sets a limit that is smaller or less round than this. */
 const LEAST_LIMIT = 500;
 const LIMIT_STEP = 100;
 
-/**
- * Whether `count` SKUs in `changed` may be the partner's limit for an answer, rather than all that changed. A larger
- * answer refutes it.
- */
+/** Whether `count` SKUs in `changed` may be the partner's limit, not all changes. A larger answer refutes it. */
 const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMIT_STEP === 0;
 
-/** A manifest for such answers is asked for no more often. */
+/** A manifest is requested because of such answers at most this often. */
 const LIMIT_SUSPECTED_EVERY = '6 hours';
 
 /**
- * Two answers with exactly the same round number of SKUs in `changed`, and none with more since, may have been cut. No
- * delta reports again what they leave out, but the newest manifest tells it, so a manifest is requested. Call this
- * before the token moves, because it is the last that tells of the cut; returns whether one was requested.
+ * Two answers with exactly the same round number of SKUs in `changed`, and none with more since, may have been cut
+ * off. No delta reports again what they leave out, but the newest manifest contains it, so a manifest is requested.
+ * Call this before the token moves, because this delta is the last evidence. Returns whether a manifest was requested.
  */
 async function askForWhatWasCut(tx: Tx, { toSnapshot, changed }: DeltaChange): Promise<boolean> {
   const count = changed.length;
@@ -299,7 +293,7 @@ async function askForWhatWasCut(tx: Tx, { toSnapshot, changed }: DeltaChange): P
   return true;
 }
 
-/** How many SKUs the mirror has as listed, and how many of them `skus` names. Reads the whole catalog. */
+/** Counts the SKUs that the mirror has as listed, and how many of them `skus` names. Reads the whole catalog. */
 export async function countListed(
   sql: Sql,
   skus: readonly string[],

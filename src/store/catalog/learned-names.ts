@@ -3,27 +3,26 @@ import type { Sql } from '../connection/db.ts';
 import { isOwnMirror } from '../connection/own-mirror.ts';
 
 /*
- * What answers have shown of the names that the partner does not document, for all daemons and after them
- * (catalog_internal.learned_names): the field that entries of size_map have their price in, its members that are no
- * sizes, and the fields by which the last applied manifest was read. What follows from them is partner/entry-forms.ts,
- * partner/other-members.ts and partner/manifest-fields.ts.
+ * What answers have shown of names that the partner does not document, shared by all daemons and kept for later ones
+ * (catalog_internal.learned_names): the field of size_map's entries that contains the price, members of size_map that
+ * are not sizes, and the fields from which the last applied manifest was read. partner/entry-forms.ts,
+ * partner/other-members.ts and partner/manifest-fields.ts use them.
  */
 
-/** A field that entries have their price in. */
+/** The field of entries that contains their price. */
 interface LearnedField {
-  /** Null: entries are numbers by themselves. */
+  /** Null if entries themselves are numbers. */
   readonly value: string | null;
-  /** Answers in a row that had it. */
+  /** Consecutive answers that had it. */
   readonly answers: number;
 }
 
-/** The same, as it was stored. */
+/** A learned field as stored. */
 interface HeldField extends LearnedField {
-  /** For how long no answer has had it, by Postgres's clock; null: the last one had. */
+  /** For how long no answer has had it, in milliseconds by Postgres's clock; null if the last one had it. */
   readonly missingMs: number | null;
 }
 
-/** The field that entries have their price in. */
 export interface LearnedPrice extends HeldField {
   /** Counts the changes. */
   readonly step: number;
@@ -40,16 +39,16 @@ const learnedMembers = z
     }),
   )
   .readonly();
-/** Members of `size_map` that are no sizes, with what has shown it. */
+/** Members of `size_map` that are not sizes, with the evidence. */
 type LearnedMembers = z.infer<typeof learnedMembers>;
 
 export interface LearnedNames {
-  /** Null: nothing is learned. */
+  /** Null if nothing is learned. */
   readonly price: LearnedPrice | null;
-  /** That of records without any entry of it, and the answers that had both; null: there were none. */
+  /** The field of records without any entry of `price`'s, and how many answers had both; null if there were none. */
   readonly also: HeldField | null;
   readonly others: LearnedMembers;
-  /** Paths in the manifest response; null: none is known. */
+  /** Paths in the manifest response; null if unknown. */
   readonly manifest: { readonly url: string | null; readonly snapshotId: string | null };
 }
 
@@ -59,7 +58,9 @@ const OTHERS = 'other_members';
 const MANIFEST_URL = 'manifest_url';
 const SNAPSHOT_ID = 'snapshot_id';
 
-/** A clock that was set back meanwhile makes no time negative. Of nulls GREATEST takes no notice. */
+/**
+ * A clock that has been set back must not make the time negative. GREATEST ignores nulls, so they are excluded first.
+ */
 const MISSING_MS = `
   case when missing_since is not null then (greatest(0, extract(epoch from clock_timestamp() - missing_since)) * 1000)::float8 end`;
 
@@ -76,7 +77,7 @@ export async function readLearnedNames(sql: Sql): Promise<LearnedNames> {
   };
 }
 
-/** What a later version may have stored in another way is learned anew. */
+/** Returns no members if a later version has stored them in another format: they are learned again. */
 function membersOf(text: string | null | undefined): LearnedMembers {
   try {
     return learnedMembers.safeParse(JSON.parse(text ?? '[]')).data ?? [];
@@ -85,10 +86,10 @@ function membersOf(text: string | null | undefined): LearnedMembers {
   }
 }
 
-/** What is to be known of the field from now on; `isMissing`: no answer has it any longer. */
+/** What is known of the field from now on; `isMissing`: no answer has it any longer. */
 export interface LearnedPriceChange extends LearnedFieldChange {
   readonly also: LearnedFieldChange | null;
-  /** Null: nothing has changed. */
+  /** Null if nothing has changed. */
   readonly others: LearnedMembers | null;
 }
 
@@ -98,8 +99,8 @@ interface LearnedFieldChange extends LearnedField {
 
 /**
  * Stores the field as the step after `step` (0: nothing was learned). Returns false, with nothing changed, if another
- * daemon has stored that step already, or the mirror has become another account's. It is one statement, so that no
- * client that falls silent can hold its lock.
+ * daemon has already stored that step, or the mirror has become another account's. A single statement, so that no
+ * client that stops responding can hold its lock.
  */
 export async function storeLearnedPrice(
   sql: Sql,
@@ -140,7 +141,9 @@ export async function storeLearnedPrice(
   return stored.length > 0;
 }
 
-/** SQL, in a manifest's own transaction: by which fields it was read. $1 that of the URL, $2 of the identifier. */
+/**
+ * SQL, in a manifest's own transaction: stores from which fields it was read, $1 for the URL, $2 for the identifier.
+ */
 export const REMEMBER_FIELDS = `
   insert into catalog_internal.learned_names as l (name, value)
   select * from (values ('${MANIFEST_URL}', $1::text), ('${SNAPSHOT_ID}', $2::text)) as read_by (name, value)
@@ -148,5 +151,5 @@ export const REMEMBER_FIELDS = `
   on conflict (name) do update set value = excluded.value, step = l.step + 1, learned_at = excluded.learned_at
   where l.value is distinct from excluded.value`;
 
-/** SQL: the identifier is to be found anew, as what was read for it is no snapshot's. */
+/** SQL: forgets the identifier's field, because what was read from it does not identify a snapshot. */
 export const FORGET_SNAPSHOT_ID = `delete from catalog_internal.learned_names where name = '${SNAPSHOT_ID}'`;

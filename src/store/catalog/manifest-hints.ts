@@ -4,31 +4,29 @@ import { MANIFEST_SOURCES } from '../live/hint-state.ts';
 import { hintRecordColumns, withHints } from '../sellers/hints.ts';
 
 /*
- * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes
- * than the mirror. They wait to be read like those of sellers.
+ * Hints from lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes
+ * than the mirror. They wait to be read, like those of sellers.
  */
 
-/** Of how many live SKUs lines tell that they have moved, by the source; `live`: lines of live SKUs. */
+/** How many live SKUs have moved according to their lines, by source; `live`: lines of live SKUs. */
 export interface HintableLines {
   readonly hintable: Readonly<Record<ManifestSource, number>>;
   readonly live: number;
 }
 
-/** How a manifest hints. */
 export interface ManifestHinting {
-  /** How many of the SKUs that lines tell of are hinted at. */
+  /** Decides for how many of these SKUs there will be hints. */
   readonly most: (lines: HintableLines) => Readonly<Record<ManifestSource, number>>;
-  /** Draws them: an integer. */
+  /** Seed for choosing them; an integer. */
   readonly seed: number;
 }
 
 /**
- * What is known of each source of the manifest's, and how many of its hints wait, those that are not read yet among
- * them.
+ * What is known of each source of a manifest, and how many of its hints wait, including those that are not read yet.
  */
 export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waiting: number }>;
 
-/** Null: somebody keeps hints locked. */
+/** Returns null while another session holds the lock on hints. */
 export async function readManifestSources(sql: Sql): Promise<ManifestRecords | null> {
   const rows = await withHints(sql, async (tx) => {
     return await tx<(HintRecord & { source: string; waiting: number })[]>`
@@ -40,17 +38,17 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
   return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
 }
 
-/** Of all lines, also of those out of scope: whether a source says anything is known by the whole manifest. */
+/** Counts all lines, including those out of scope: only the whole manifest shows whether a source says anything. */
 const COUNT_HINTABLE = `
   select count(*) filter (where is_newer)::int as newer,
     count(*) filter (where may_be_resized and has_other_sizes)::int as resized
   from diff`;
 
 /**
- * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Hints are dated by the change that they
- * tell of, so a refresh since then clears them. Prices are counted only for as many SKUs as it takes to find some whose
- * number differs, first those whose line has just changed its number. SKUs out of scope are left out, because nothing
- * refreshes them.
+ * $1, $2 how many hints of either source, $3 a seed, $4 when the snapshot was built. Hints are dated by the change
+ * that they report, so a refresh since then clears them. Prices are counted only for as many SKUs as needed to find
+ * some whose number differs, starting with those whose line has just changed its number. SKUs out of scope are left
+ * out, because nothing refreshes them.
  */
 const INSERT_HINTS = `
   with inside as not materialized (
@@ -72,10 +70,7 @@ const INSERT_HINTS = `
   order by hashtextextended(sku, $3::bigint)
   limit (select greatest(0, 99999 - coalesce(max(id) - min(id), 0)) from catalog_internal.hints)`;
 
-/**
- * Hints at SKUs by the lines of `diff` (baseline-sql.ts). Nobody is waited for: where somebody keeps hints locked,
- * the lines tell nothing.
- */
+/** Writes hints by the lines of `diff` (baseline-sql.ts); none if another session holds the lock on hints. */
 export async function hintByManifest(
   run: (text: string, values?: unknown[]) => Promise<{ readonly rows: unknown[] }>,
   { most, seed }: ManifestHinting,
@@ -83,7 +78,7 @@ export async function hintByManifest(
 ): Promise<void> {
   const { rows: counted } = await run(COUNT_HINTABLE);
   const [{ newer, resized }] = counted as [{ newer: number; resized: number }];
-  // Where no line is newer none may have been resized but those that say so.
+  // If no line is newer, only lines with another number of sizes can show a resize.
   if (newer + resized === 0) return;
   const wanted = most({ hintable: { 'manifest.updated_at': newer, 'manifest.sizes': resized }, live });
   const [updated, sizes] = [wanted['manifest.updated_at'], wanted['manifest.sizes']];

@@ -2,41 +2,43 @@ import { type Sql, scanning } from '../connection/db.ts';
 import type { CatalogDifference, NamedSnapshot } from './sync-state.ts';
 import { isLeft } from './tokens.ts';
 
-/** What is thought of where the delta leads to: the manifest route names a newer snapshot, or has done so lately. */
+/**
+ * A doubt about the delta: the manifest route names a newer snapshot than the delta leads to, or has done so recently.
+ */
 export type DeltaDoubt = 'suspected' | 'behind' | 'distrusted';
 
-/** Where the mirror stands when the manifest route names a snapshot. */
+/** The state of the mirror when the manifest route names a snapshot. */
 export interface CatalogStanding {
   readonly now: Date;
   readonly snapshotId: string | null;
   readonly manifestAppliedAt: Date | null;
-  /** When the snapshot of the token was built, by the manifest route; null where it has not said so. */
+  /** When the token's snapshot was built, by the manifest route; null if it has not said so. */
   readonly tokenGeneratedAt: Date | null;
-  /** The same by what the mirror has applied; null: the delta has led to it since. */
+  /** The same according to what the mirror has applied; null if a delta has led to the snapshot since. */
   readonly appliedGeneratedAt: Date | null;
   readonly tokenAt: Date | null;
-  /** When the named snapshot was named for the first time; where deltas have left its id, with its present time. */
+  /** When the snapshot was first named; if deltas have left its id, first named with its present build time. */
   readonly firstNamedAt: Date;
-  /** Whether deltas have left the named snapshot behind, and it was not built again since. */
+  /** Whether deltas have left the named snapshot behind, and it has not been rebuilt since. */
   readonly hasLeft: boolean;
   readonly chainBroken: boolean;
   readonly doubt: DeltaDoubt | null;
   readonly behindSince: Date | null;
-  /** When the first snapshot since the token came was named, or the named one with its present time; null: none was. */
+  /** When the first snapshot since the token was named, or the named one with its present build time; null if none. */
   readonly newerNamedAt: Date | null;
   readonly deltaCheckedAt: Date | null;
   readonly deltaLateAfterMs: number;
   readonly difference: CatalogDifference | null;
-  /** Manifests of snapshots that were built again, since a build time last stood still. */
+  /** Manifests of rebuilt snapshots that were applied since a build time last stayed the same. */
   readonly rebuilds: number;
-  /** Manifests that were applied for other counts and listed nothing else, less the times that counts were right. */
+  /** Manifests applied because of differing counts that listed nothing new, less the times that the counts matched. */
   readonly idleManifests: number;
-  /** Lines of the last manifest that were rejected or doubled, and by how much it miscounted its live SKUs. */
+  /** How many lines of the last manifest were rejected or doubled, and by how much it miscounted its live SKUs. */
   readonly unclear: number;
   readonly liveMiscount: number;
 }
 
-/** Where the mirror stands; call this before the naming of the snapshot is noted. */
+/** Reads the mirror's state; call this before the naming of the snapshot is noted. */
 export async function readStanding(sql: Sql, named: NamedSnapshot): Promise<CatalogStanding> {
   const { snapshotId, generatedAt } = named;
   const isOfTime = sql`(n ->> 'generated')::timestamptz is not distinct from ${generatedAt}::timestamptz`;
@@ -61,7 +63,7 @@ export async function readStanding(sql: Sql, named: NamedSnapshot): Promise<Cata
   return { ...row, hasLeft: await isLeft(sql, named) };
 }
 
-/** How many SKUs the mirror has as listed, and how many of them as live. Reads the whole catalog. */
+/** Counts the SKUs that the mirror has as listed, and how many of them as live. Reads the whole catalog. */
 export async function countCohorts(sql: Sql): Promise<{ readonly listed: number; readonly live: number }> {
   const [counts] = await scanning(
     sql<[{ listed: number; live: number }]>`
@@ -71,7 +73,7 @@ export async function countCohorts(sql: Sql): Promise<{ readonly listed: number;
   return counts;
 }
 
-/** SQL: token and manifest are still those of the standing. */
+/** SQL: whether token and manifest are still those of the standing. */
 const asIt = (sql: Sql, { snapshotId, manifestAppliedAt }: CatalogStanding) => sql`
   snapshot_id is not distinct from ${snapshotId}
   and date_trunc('milliseconds', manifest_applied_at) is not distinct from ${manifestAppliedAt}::timestamptz`;
@@ -95,9 +97,9 @@ export async function noteDeltaDoubt(
 }
 
 /**
- * Stores what the manifest route says of the mirror's snapshot that the mirror does not have; null: nothing. Stores
- * nothing if token or manifest have moved, or if the mirror may have been counted amid a delta, of which a large answer
- * or a run that broke off has applied only a part. Returns whether it was stored.
+ * Stores what the mirror lacks of its own snapshot according to the manifest route; null: nothing. Stores nothing if
+ * token or manifest have moved, or if the mirror may have been counted in the middle of a delta, of which a large
+ * answer or a broken-off run has applied only a part. Returns whether it was stored.
  */
 export async function noteDifference(
   sql: Sql,
@@ -114,7 +116,7 @@ export async function noteDifference(
   return stored.length > 0;
 }
 
-/** The manifest route's counts are the mirror's: other counts will be believed sooner. */
+/** Notes that the manifest route's counts match the mirror's: later differences will be believed sooner. */
 export async function noteCountsRight(sql: Sql): Promise<void> {
   await sql`
     delete from catalog_internal.idle_manifests

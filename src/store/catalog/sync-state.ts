@@ -4,9 +4,9 @@ import { REFRESHES_CAME } from '../sellers/refresh.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
-/** What is stored about the upstream's catalog and our position in it. */
+/** What is stored about the upstream's catalog and the mirror's position in it. */
 export interface SyncState {
-  /** Postgres's time of reading it. */
+  /** When it was read, by Postgres's clock. */
   readonly readAt: Date;
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
@@ -22,18 +22,16 @@ export interface SyncState {
   readonly shrinkConfirmed: boolean;
   readonly liveBudget: number | null;
   readonly catalogState: 'ok' | 'stale' | 'none';
-  /**
-   * The last delta check is older than it may get, or dated in the future; null before the first baseline.
-   */
+  /** Whether the last delta check is older than allowed, or dated in the future; null before the first baseline. */
   readonly deltaLate: boolean | null;
-  /** Since when the manifest route has named a newer snapshot than the delta leads to; null: it does not. */
+  /** Since when the manifest route has named a newer snapshot than the delta leads to; null if it does not. */
   readonly deltaBehindSince: Date | null;
-  /** Since when it is known that the delta has stood still since a manifest took its place; null: it is not known. */
+  /** Since when the delta is known to stand still after a manifest took its place; null if that is not known. */
   readonly deltaStillSince: Date | null;
-  /** Since when the manifest route says of the mirror's own snapshot what the mirror does not have, and what. */
+  /** Since when the mirror's own snapshot differs from it according to the manifest route, and how. */
   readonly catalogDiffersAt: Date | null;
   readonly catalogDifference: CatalogDifference | null;
-  /** Each answer of the delta has a token of its own. */
+  /** Whether each answer of the delta has a token of its own. */
   readonly ownTokens: boolean;
 }
 
@@ -55,9 +53,9 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
   return row;
 }
 
-/** What the manifest route says of the mirror's own snapshot that the mirror does not have. */
+/** How the mirror's own snapshot differs from the mirror according to the manifest route. */
 export type CatalogDifference =
-  /** By how many SKUs and live SKUs it says that there are more. */
+  /** How many more SKUs, and live SKUs, it announces. */
   { readonly listed: number; readonly live: number } | { readonly rebuilt: true };
 
 /** A snapshot as the manifest route names it. */
@@ -66,16 +64,16 @@ export interface NamedSnapshot {
   readonly generatedAt: Date | null;
 }
 
-/** Snapshots whose naming is remembered: those of four days, where one is built every six hours. */
+/** How many named snapshots are remembered: four days of them at one every six hours. */
 const NAMED_KEPT = 16;
 
-/** SQL: it is the snapshot that was named last. */
+/** SQL: whether it is the snapshot that was named last. */
 const isSeen = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz`;
 
 /**
- * SQL: it is the mirror's own snapshot, and its build time is known. Two servers may date it differently; if the later
- * time were taken, the manifest that such a difference asks for would be refused for its age.
+ * SQL: whether it is the mirror's own snapshot, and its build time is known. Two servers may date it differently; if
+ * the later time were stored, the manifest requested because of such a difference would be refused for its age.
  */
 const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
   coalesce(snapshot_id = ${snapshotId}, false) and snapshot_generated_at is not null
@@ -85,10 +83,11 @@ const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
   )`;
 
 /**
- * SQL: stores which claim was the newest when the newest snapshot was first named. Claims show what was asked after the
- * snapshot was there, because `generated_at` is of another clock and may be when its building began (partner rule
- * 2.7.generated_at), and Postgres's own clock can be set back, while claims only grow. An id with another time is
- * another snapshot. Also stores when the last snapshots were built, and since when this one is named (`seen`).
+ * SQL: stores which claim was the newest when the newest snapshot was first named. What was asked after the snapshot
+ * existed is recognised by claims, because `generated_at` is of another clock and may be when its building began
+ * (partner rule 2.7.generated_at), and Postgres's own clock can be set back, while claims only grow. An id with
+ * another time is another snapshot. Also stores when the last snapshots were built, and since when this one is named
+ * (`seen`).
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
@@ -107,12 +106,12 @@ const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
     ) kept
   )`;
 
-/** What shows that something was asked about when a snapshot was there: a claim after `seenClaim`. */
+/** Recognises what was asked after a snapshot existed: its claim is later than `seenClaim`. */
 export interface SnapshotSeen {
   readonly seenClaim: string;
-  /** When the snapshot was named first, by Postgres's clock. */
+  /** When the snapshot was first named, by Postgres's clock. */
   readonly seenAt: Date;
-  /** Whose claim and time these are (`presentServer`); undefined: whichever server is asked. */
+  /** The server of the claim and time (`presentServer`); undefined: whichever server is asked. */
   readonly server?: string;
 }
 
@@ -126,18 +125,18 @@ export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promi
   return noted[0] as SnapshotSeen;
 }
 
-/** Why a request was put off, as outcomes of tasks have it. */
+/** Why a request was put off, as the outcomes of tasks name it. */
 const WAITS = ['spacing', 'window', 'silence', 'probe', 'paused', 'stopping'];
 /**
  * Outcomes of the delta's task after which the delta route has the last word on a fault of the catalog: it reported
- * one, or the next request was put off, and so has shown nothing.
+ * one, or the next request was put off and so has shown nothing.
  */
 const OF_THE_DELTA = ['no-snapshot', 'snapshot-stale', ...WAITS];
 
 /**
  * Stores what the manifest route said of the newest snapshot (partner rules 2.7), without any download. That ends a
  * fault of the catalog, unless the delta route had the last word on it: then only a delta does. A later build time of
- * the mirror's own snapshot is not stored, because only that snapshot's manifest makes the mirror younger.
+ * the mirror's own snapshot is not stored, because only that snapshot's manifest makes the mirror newer.
  */
 export async function noteCatalogCheck(
   sql: Sql,
@@ -164,30 +163,31 @@ export async function noteCatalogCheck(
   if (noted.count === 0) await checkMirror(sql);
 }
 
-/** A fresh manifest was refused, and why (a short code); shown until one is applied. */
+/** Notes that a fresh manifest was refused, and why (a short code); shown until one is applied. */
 export async function noteManifestRefused(sql: Sql, reason: string): Promise<void> {
   await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
 }
 
-/** What `run --once` still waits for; a delta counts only if it came after `since`. */
+/** What `run --once` still waits for; a delta counts only if it began after `since`. */
 export interface StillDue {
   readonly baseline: boolean;
   readonly deltaCaughtUp: boolean;
-  /** SKUs due now, waits included, by reason. */
+  /** SKUs due now, including those that wait, by reason. */
   readonly due: readonly { reason: string; count: number }[];
 }
 
-/** The database's present time: what a one-off run measures its progress from. */
+/** Returns the database's time, from which a one-off run measures its progress. */
 export async function databaseNow(sql: Sql): Promise<Date> {
   const [row] = await sql<[{ at: Date }]>`select clock_timestamp() as at`;
   return row.at;
 }
 
 /**
- * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (and none is
- * requested), and no SKU is due. Deferred and erring SKUs count as due (a spare slot may have asked for a deferred one
- * before its time). A live SKU whose due time is to come does not, nor one that was answered and waits until a second
- * answer counts. SKUs that sellers have asked for and that are not marked yet count as due.
+ * Returns what keeps the mirror from being caught up, which requires an applied baseline, a successful delta poll
+ * begun after `since` (and none requested), and no due SKU. Deferred and erring SKUs count as due (a spare slot may
+ * have asked for a deferred one before its time). A live SKU with a future due time does not, nor does one that was
+ * answered and waits for a second answer to count. SKUs that sellers have requested but that are not marked yet count
+ * as due.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`

@@ -1,13 +1,13 @@
 import { isBehindDeltas } from './baseline-sql.ts';
 
-/* What a baseline makes of SKUs whose lines were rejected, in the order the statements run (baseline-sql.ts). */
+/* How a baseline treats SKUs whose lines were rejected, in the order the statements run (baseline-sql.ts). */
 
-/** SQL: deltas have said nothing newer of the SKU `s`; $1 as in DIFF, $2 the token then. */
+/** SQL: whether no delta has reported something newer of the SKU `s`; $1 as in DIFF, $2 the token then. */
 const isUnreported = `(s.reported_at is null or s.reported_at < $1::timestamptz or not ${isBehindDeltas('$2')})`;
 
 /**
- * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is
- * not known: until a line of it is read it counts as one that nobody lists, and is asked and judged as those are.
+ * Adds SKUs that the mirror knows only from a rejected line. Such a SKU may be live, and then no delta reports its
+ * moves: until a line of it is read, it is asked and judged like a SKU that nobody lists.
  */
 export const INSERT_REJECTED = `
   with unread as (
@@ -18,7 +18,7 @@ export const INSERT_REJECTED = `
   insert into diff (sku, kind) select sku, 'unread' from unread`;
 
 /**
- * What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then.
+ * What a rejected line would have said is unknown, so the price routes are asked. $1 as in DIFF, $2 the token then.
  */
 export const MARK_REJECTED = `
   select coalesce(sum(catalog_internal.mark_due(skus, mark)), 0)::int as marked
@@ -33,13 +33,13 @@ export const MARK_REJECTED = `
     group by mark order by mark
   ) marks`;
 
-/** SQL: SKUs that the mirror lists and of which no line could be read. */
+/** SQL: SKUs that the mirror lists and none of whose lines could be read. */
 const UNREAD = 'select sku from rejected_skus intersect select sku from differing where is_absent';
 
 /**
- * Such a SKU stays as it was. But its line may have said, in whatever words, that it is live now, and then no delta
- * reports its moves. So it is asked and judged like a SKU of which the delta has left out a move, until a line of it is
- * read or a delta reports a move.
+ * Such a SKU stays as it was. But its line may have said in some form that it is live now, and then no delta reports
+ * its moves. So it is asked and judged like a SKU with a move that the delta has left out, until a line of it is read
+ * or a delta reports a move.
  */
 export const DISTRUST_UNREAD = `
   with distrusted as (

@@ -1,14 +1,14 @@
 import type { Queryable, Tx } from '../connection/db.ts';
 
 /*
- * While the delta is known to report nothing, finds of refreshes of snapshot-priced SKUs say nothing of what a working
- * delta leaves unreported, which p_right goes by (store/trust/beliefs.ts). They count as long as the outage is not
- * known, or the delta is distrusted, because then they may be all that shows that prices are wrong. Once the outage is
- * known, and over, they are set apart: the cohorts `unreported` keep the record of what was claimed and found. The same
- * holds while prices move in masses: if the price routes were wrong, no delta had anything to report.
+ * While the delta is known to report nothing, findings of refreshes of snapshot-priced SKUs say nothing about what a
+ * working delta leaves unreported, which p_right relies on (store/trust/beliefs.ts). They count as long as the outage
+ * is not known, or the delta is distrusted, because then they may be the only sign that prices are wrong. Once the
+ * outage is known, and over, they are set apart: the cohorts `unreported` keep the record of what was claimed and
+ * found. The same holds while prices move in masses: if the price routes were wrong, no delta had anything to report.
  */
 
-/** SQL: since when the delta has led nowhere. $1: whether that it is distrusted is enough. */
+/** SQL: since when the delta has led nowhere. $1: whether it is enough that it is distrusted. */
 const LED_NOWHERE_SINCE = `
   select case
     when delta_doubt = 'behind' or delta_doubt = 'distrusted' and $1::boolean
@@ -19,7 +19,7 @@ const LED_NOWHERE_SINCE = `
     make_interval(secs => catalog_internal.delta_late_after(g)) as late(after),
     coalesce(delta_checked_at, manifest_applied_at) as read_at`;
 
-/** SQL that sets apart the counts of whole hours, that of `since` included. Rows in the order of every process. */
+/** SQL that sets apart the counts of whole hours, including that of `since`. Locks rows in everyone's order. */
 const settingApart = (since: string) => `
   with taken as materialized (
     select h.* from catalog_internal.calibration_hours h
@@ -39,17 +39,17 @@ const settingApart = (since: string) => `
   on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",
     claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
 
-/** SQL that sets apart what was found since the outage of the delta began; before the token moves. */
+/** SQL that sets apart what was found since the outage of the delta began; to run before the token moves. */
 export const SET_APART_UNREPORTED = settingApart(LED_NOWHERE_SINCE);
 
-/** Sets apart what was found while the delta led nowhere, before it moves the token. */
+/** Sets apart what was found while the delta led nowhere; to be called before it moves the token. */
 export async function setApartUnreported(tx: Tx): Promise<void> {
   await tx.unsafe(SET_APART_UNREPORTED, [true]);
 }
 
 const SET_APART_SINCE = settingApart('select $1::timestamptz as since');
 
-/** Sets apart what was found since a moment. */
+/** Sets apart what was found since the given time. */
 export async function setApartSince(sql: Queryable, since: Date): Promise<void> {
   await sql.unsafe(SET_APART_SINCE, [since]);
 }

@@ -5,15 +5,15 @@ import type pg from 'pg';
 export interface AnswerLimit {
   withinMs: number;
   /**
-   * Asked after `withinMs`, on another connection: whether Postgres is still at work on the statement, so that it gets
-   * as long again. Rejects if that is not known, for example because the other connection has fallen silent, too. Then
+   * Asked after `withinMs`, on another connection: whether Postgres is still at work on the statement, which then gets
+   * as long again. Rejects if that is unknown, for example because the other connection does not answer either; then
    * it is asked again soon.
    */
   isWorking: (() => Promise<boolean>) | null;
 }
 
 const ASK_AGAIN_MS = 1000;
-/** A server that is there closes a connection in milliseconds when it is told the end of it. */
+/** A server that is reachable closes a connection within milliseconds of the client's request. */
 const CLOSE_WITHIN_MS = 1000;
 
 type Send = (...statement: readonly unknown[]) => unknown;
@@ -58,8 +58,8 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boo
 }
 
 /**
- * Runs `work` before its caller has the connection; if it fails, ends the connection, because no other code could, nor
- * does any timeout of a session (SESSION).
+ * Runs `work` before the caller gets the connection. If it fails, ends the connection: no other code could, and no
+ * timeout of a session (SESSION) would.
  */
 export async function orEnd<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   try {
@@ -71,8 +71,7 @@ export async function orEnd<T>(client: pg.Client, work: () => Promise<T>): Promi
 }
 
 /**
- * Closes the client's connection if the server, which has been told of its end, does not close it: the driver's `end`
- * would wait for that for ever.
+ * Closes the client's connection if the server does not when asked to: the driver's `end` would wait for that forever.
  */
 export function endSoon(client: pg.Client): void {
   const end = client.end.bind(client);

@@ -3,31 +3,32 @@ import { type Neighbour, neighbourText, readNeighbours } from './neighbours.ts';
 import { asLogin } from './own-session.ts';
 
 /*
- * A statement without an answer is lost, or Postgres is at work on it: a trigger or a foreign key of a seller's may
- * take any time. Before its connection counts as dead, Postgres is asked, on another connection.
+ * A statement without an answer is lost, or Postgres is at work on it: a seller's trigger or foreign key may take any
+ * time. Before its connection counts as dead, Postgres is asked on another connection.
  */
 
-/** A statement of the mirror that Postgres was at work on when it was asked. */
+/** A statement of the mirror that Postgres was at work on when asked. */
 export interface StatementAtWork {
   readonly pid: number;
-  /** For how long. */
   readonly seconds: number;
-  /** What it waited for, type and event as Postgres names them; null: nothing, or that is not shown. */
+  /** What it waited for: type and event as Postgres names them; null if nothing, or if that is not shown. */
   readonly waitsFor: string | null;
   /** Sessions that it waited for. */
   readonly blockers: readonly string[];
-  /** Tables of others that it was reading or writing. */
+  /** Other owners' tables that it was reading or writing. */
   readonly tables: readonly string[];
-  /** What others have attached to the tables that it wrote, where that may take long. */
+  /** What others have attached to the tables that it wrote, if that may take long. */
   readonly attached: readonly string[];
 }
 
 type Found = Omit<StatementAtWork, 'attached'> & {
-  /** Tables of the mirror. */
+  /** The mirror's tables. */
   readonly written: readonly string[];
 };
 
-/** What sessions of pg_stat_activity are doing; `which` is a condition on `a`. Acts as the role that logged in. */
+/**
+ * Reads what sessions of pg_stat_activity are doing; `which` is a condition on `a`. Acts as the role that logged in.
+ */
 async function readWork(
   tx: postgres.TransactionSql,
   which: postgres.Fragment,
@@ -60,9 +61,9 @@ async function readWork(
 }
 
 /**
- * The statement that the session `pid`, of which nothing was heard for `silentMs`, is at work on; null if it is idle,
- * waits for its client, or is gone. Postgres does not show the activity of another login's session (after a rotation),
- * or of any with track_activities off: then being in a transaction counts as being at work.
+ * Returns the statement that the session `pid`, which has not answered for `silentMs`, is at work on; null if the
+ * session is idle, waits for its client, or is gone. Postgres does not show the activity of another login's session
+ * (after a rotation), or of any with track_activities off: then being in a transaction counts as being at work.
  */
 async function readAtWork(sql: postgres.Sql, pid: number, silentMs: number): Promise<StatementAtWork | null> {
   return await asLogin(sql, async (tx) => {
@@ -82,44 +83,44 @@ async function readAtWork(sql: postgres.Sql, pid: number, silentMs: number): Pro
   });
 }
 
-/** Whether what a statement does for it may take long. */
+/** Whether a statement may take long because of this neighbour. */
 const isSlow = ({ kind, indexed }: Neighbour): boolean => kind === 'trigger' || indexed === false;
 
 /**
- * Whether a statement of which nothing was heard for `silentMs` may have `withinMs` more if Postgres is at work on it;
- * `workWithinMs` is its limit in all. Pure.
+ * Decides whether a statement unanswered for `silentMs` may have `withinMs` more if Postgres is at work on it;
+ * `workWithinMs` limits the total. Pure.
  */
 export const mayWaitOn = (silentMs: number, withinMs: number, workWithinMs: number): boolean =>
   silentMs + withinMs <= workWithinMs;
 
 export interface WorkWatch {
-  /** Whether Postgres is at work on what the session does. Rejects: it cannot be asked, or not in time. */
+  /** Returns whether Postgres is at work on the session's statement. Rejects if it cannot be asked in time. */
   readonly isWorking: (pid: number, silentMs: number, withinMs: number) => Promise<boolean>;
-  /** What it has been found at work on, as far as that is not too long ago. */
+  /** The statements recently found at work. */
   readonly present: () => readonly StatementAtWork[];
 }
 
 interface WatchOptions {
-  /** Opens a pool of one connection: those of the pool itself may be as silent, or as busy. */
+  /** Opens a pool of one connection: those of the pool itself may be just as unresponsive, or busy. */
   readonly open: () => postgres.Sql;
-  /** Asked where Postgres has no connection left. */
+  /** Asked if Postgres has no connection left. */
   readonly pool: () => postgres.Sql;
   readonly workWithinMs: number;
 }
 
 /**
- * Longest time that such a question may take. One that is asked after two thirds of `ANSWER_WITHIN_MS` is over with it.
+ * Longest time that such a question may take: asked after two thirds of `ANSWER_WITHIN_MS`, it ends with that limit.
  */
 const ASK_WITHIN_MS = 10_000;
 
-/** Asks after statements of a pool that are not answered. Nothing is asked, and no connection open, without one. */
+/** Asks after a pool's unanswered statements. Without any, nothing is asked and no connection is open. */
 export function watchWork({ open, pool, workWithinMs }: WatchOptions): WorkWatch {
   const found = new Map<number, { readonly statement: StatementAtWork; readonly until: number }>();
 
   let own: { readonly sql: postgres.Sql; users: number } | null = null;
 
   async function ask(pid: number, silentMs: number): Promise<StatementAtWork | null> {
-    // Those that fall silent together are asked after together.
+    // Statements that become overdue together are asked after on one connection.
     own ??= { sql: open(), users: 0 };
     const mine = own;
     mine.users += 1;
@@ -143,7 +144,7 @@ export function watchWork({ open, pool, workWithinMs }: WatchOptions): WorkWatch
       if (!mayWaitOn(silentMs, withinMs, workWithinMs)) return false;
       const late = Promise.withResolvers<never>();
       const timer = setTimeout(() => {
-        // The next one is not to wait for the same.
+        // The next question must not wait for the same connection.
         own = null;
         late.reject(new Error('not in time'));
       }, ASK_WITHIN_MS);
@@ -163,14 +164,14 @@ export function watchWork({ open, pool, workWithinMs }: WatchOptions): WorkWatch
   };
 }
 
-/** What a COMMIT waits for whose synchronous standby (synchronous_standby_names) is away. */
+/** The wait of a COMMIT whose synchronous standby (synchronous_standby_names) is away. */
 const STANDBY = 'IPC: SyncRep';
 
-/** Whether it has done all its work, and waits for a synchronous standby to have it, too. */
+/** Whether it has done all its work, and waits for a synchronous standby to receive it. */
 export const waitsForStandby = ({ waitsFor }: Pick<StatementAtWork, 'waitsFor'>): boolean =>
   waitsFor === STANDBY;
 
-/** What it is at, as far as Postgres says; empty where it says nothing. */
+/** Describes what the statement is doing, as far as Postgres says; empty if Postgres says nothing. */
 export function atWorkText(statement: StatementAtWork): string {
   const { blockers, tables, attached } = statement;
   if (waitsForStandby(statement))
@@ -184,13 +185,13 @@ export function atWorkText(statement: StatementAtWork): string {
     .join('; ');
 }
 
-/** Statements count as slow after this time: ANSWER_WITHIN_MS of a daemon's pool. */
+/** Statements count as slow after this time, which is the ANSWER_WITHIN_MS of a daemon's pool. */
 const SLOW_SECONDS = 30;
 
 /**
- * Statements of the mirror that write its tables and have taken long for something of somebody else's: a trigger or a
- * foreign key of theirs, tables that such a one reads, or a synchronous standby. What takes long by itself, such as a
- * large manifest, is not among them.
+ * Reads the mirror's statements that write its tables and have taken long because of something that is not the
+ * mirror's: a trigger, a foreign key, tables that these read, or a synchronous standby. Statements that take long by
+ * themselves, such as those of a large manifest, are left out.
  */
 export async function readSlowStatements(
   sql: postgres.Sql,

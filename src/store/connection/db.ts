@@ -19,35 +19,32 @@ import { isAnswer, isConflict, sqlState, storeFailure, type Way } from './sql-er
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
-/** A pool or a transaction: whatever statements can be sent to. */
+/** A pool or a transaction: anything that takes statements. */
 export type Queryable = Sql | Tx;
 
-/** How often a transaction is tried that is the victim of a conflict. */
+/** How often a transaction is tried if it is the victim of a conflict. */
 export const TRANSACTION_TRIES = 5;
-/** Longest wait between two attempts to connect while Postgres is away; the driver's own 20 s leave too much undone. */
+/** Longest wait between two attempts to connect while Postgres is away; the driver's own 20 s delay too much. */
 const RECONNECT_MAX_SECONDS = 2;
 
 export type Notice = postgres.Notice;
 
-/**
- * DATABASE_URL, or a function that returns its present value, because a password may be rotated. The function is called
- * for each connection that is made.
- */
+/** DATABASE_URL, or a function called for each new connection, because a password may be rotated. */
 export type DatabaseUrl = string | (() => string);
 
 const present = (url: DatabaseUrl): string => (typeof url === 'string' ? url : url());
 
 /**
- * Longest time without a word of Postgres on a statement of the daemon, or of its queues. Then the connection counts
- * as dead, whatever the network says: a host that vanished, a NAT or proxy that forgot it. Longer than
- * `lock_timeout`, so that Postgres itself tells of a lock.
+ * Longest time that Postgres may leave a statement of the daemon or its queues unanswered. Then the connection counts
+ * as dead, whatever the network says: its host may have vanished, or a NAT or proxy forgotten it. Longer than
+ * `lock_timeout`, so that Postgres itself reports a lock.
  */
 export const ANSWER_WITHIN_MS = 30_000;
 /** The same for statements that scan the catalog, compare a manifest with it or migrate. */
 export const SCAN_WITHIN_MS = 1_800_000;
-/** Longest time that making a connection may take, TLS and login included. */
+/** Longest time that opening a connection may take, including TLS and login. */
 export const CONNECT_WITHIN_MS = 10_000;
-/** An idle connection is first probed by TCP after this time, and then every second. */
+/** TCP first probes an idle connection after this time, and then every second. */
 export const KEEP_ALIVE_MS = 10_000;
 
 export interface ConnectOptions {
@@ -56,17 +53,17 @@ export interface ConnectOptions {
   /** Called with the server's notices; they are dropped otherwise. */
   readonly onNotice?: (notice: Notice) => void;
   /**
-   * How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed, unless
-   * Postgres says, on another connection, that it is at work on it. Without it: for ever.
+   * How long Postgres may send nothing on a statement; then its connection is closed, unless Postgres says, on another
+   * connection, that it is at work on the statement. Without it: no limit.
    */
   readonly answerWithinMs?: number;
-  /** How long a statement may take that Postgres is at work on; `SCAN_WITHIN_MS`. */
+  /** How long a statement may take while Postgres is at work on it; `SCAN_WITHIN_MS` by default. */
   readonly workWithinMs?: number;
 }
 
 /**
- * Opens a pool of connections to the seller's Postgres, lazily. Times come back as Date, int8 as string. Throws if the
- * driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
+ * Returns a pool that connects to the seller's Postgres lazily. Times are returned as Date, int8 as string. Throws if
+ * the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
  */
 export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
@@ -99,31 +96,31 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   return sql;
 }
 
-/** As the driver has it (json and jsonb), but for keys with escapes. */
+/** Parses like the driver (json and jsonb), except for keys that contain escapes. */
 const JSON_TYPE = { to: 114, from: [114, 3802], serialize: JSON.stringify, parse: parseJson };
 
 const WORK = new WeakMap<Sql, WorkWatch>();
 
-/** Statements of this pool that have taken longer than it waits for an answer, and that Postgres is at work on. */
+/** Returns this pool's statements that have exceeded its limit for an answer while Postgres is at work on them. */
 export const statementsAtWork = (sql: Sql): readonly StatementAtWork[] => WORK.get(sql)?.present() ?? [];
 
-/** What each pool was opened with. */
+/** The URL that each pool was opened with. */
 const URLS = new WeakMap<Sql, DatabaseUrl>();
 
-/** The present value of the URL that a pool of ours was opened with; null for any other. */
+/** Returns the present URL of a pool that `connect` opened; null for any other pool. */
 export function urlOf(sql: Sql): string | null {
   const url = URLS.get(sql);
   return url === undefined ? null : present(url);
 }
 
-/** Which way the pool's connections go; by a Unix socket they could have no TLS. */
+/** Describes the pool's connections; those by a Unix socket count as not clear, because they cannot use TLS. */
 export const wayOf = ({ options }: Sql): Way => ({
   role: options.user,
   database: options.database,
   isClear: !options.ssl && !options.path,
 });
 
-/** Runs `work` with two connections of its own to where this pool connects, each sending one statement at a time. */
+/** Runs `work` with two new connections to this pool's database, each sending one statement at a time. */
 export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Promise<T>): Promise<T> {
   const url = URLS.get(sql);
   if (url === undefined) throw new Error('not a pool of ours');
@@ -138,18 +135,18 @@ export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Pro
   }
 }
 
-/** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
+/** Returns the password for a new connection. A changed user takes effect only with the connection after it. */
 function presentPassword(sql: Sql, url: () => string): string {
-  // The driver reads URLs in its own way. Nobody hears an error from here: no file is read.
+  // The driver parses URLs in its own way. An error would reach nobody, so no file is read.
   const { user, pass } = postgres(sessionUrl(url()), { max: 1 }).options;
   Object.assign(sql.options, { user });
   return typeof pass === 'string' ? pass : '';
 }
 
 /**
- * Ends the pool's sessions that take no writes, each as soon as it has nothing else to do, so that new ones begin as
- * Postgres has them begin by then. A session that began read-only stays so, and so does one of a server that is a
- * standby by now while the host name leads to another.
+ * Ends the pool's sessions that take no writes, each as soon as it is idle, so that new ones start with Postgres's
+ * present settings. A session that began read-only stays so, and so does one on a server that has become a standby
+ * while the host name leads to another.
  */
 export function leaveReadOnly(sql: Sql): void {
   const leave = async () => {
@@ -159,26 +156,25 @@ export function leaveReadOnly(sql: Sql): void {
       select pg_terminate_backend(pg_backend_pid()) where current_setting('transaction_read_only') = 'on'`,
     ).catch(() => {});
   };
-  // Transactions at the same time have a connection each.
+  // Concurrent transactions use one connection each.
   for (let n = 0; n < sql.options.max; n += 1) void leave();
 }
 
-/** How long this pool waits for an answer. */
+/** Returns how long this pool waits for an answer. */
 export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
   const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
   return seconds === undefined || seconds === null ? {} : { answerWithinMs: seconds * 1000 };
 }
 
 /**
- * For a connection of its own whose statements may take any time: when a statement has taken as long as it may, and
- * then again and again, asks through a pool whether Postgres is at work on it. If it is not, its session is ended and
- * the connection lost. Postgres does not show the activity of another login's session (after a rotation), or of any
- * with track_activities off: then being in a transaction counts as work, because no session stays idle in one for long
- * (SESSION).
+ * Watches a lone connection whose statements may take any time: if a statement exceeds its limit, asks through a pool
+ * whether Postgres is at work on it, and repeats that. If it is not, the session is ended and the connection lost. A
+ * session whose activity Postgres does not show (readAtWork in at-work.ts) counts as at work while it is in a
+ * transaction, because none stays idle in one for long (SESSION).
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { pid, began } = await readOwnSession(client);
-  // In a COPY that waits for its rows, or with an answer that nobody takes, Postgres calls itself active, too.
+  // Postgres also calls a session active during a COPY that waits for rows, or while nobody reads its answer.
   client.answers.isWorking = async () => {
     const [found] = await asLogin(
       sql,
@@ -194,11 +190,11 @@ export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   };
 }
 
-/** For a statement that scans the catalog: Postgres may be silent for longer before the connection counts as dead. */
+/** Marks a statement that scans the catalog: Postgres may take longer before the connection counts as dead. */
 export function scanning<Rows extends readonly postgres.MaybeRow[]>(
   query: postgres.PendingQuery<Rows>,
 ): postgres.PendingQuery<Rows> {
-  // The driver's own options of a statement, which a tagged template has no place for.
+  // These are the driver's own options of a statement; a tagged template cannot take them.
   Object.assign((query as unknown as { options: object }).options, {
     answer_timeout: SCAN_WITHIN_MS / 1000,
   });
@@ -206,9 +202,8 @@ export function scanning<Rows extends readonly postgres.MaybeRow[]>(
 }
 
 /**
- * SQL: numbers that are the same whenever this statement runs, as part of its text. Of a parameter Postgres does not
- * know the value when it makes the plan that it keeps; where that makes the plan look costly, it plans the statement
- * anew each time.
+ * SQL: numbers that never change for this statement, as part of its text. When Postgres makes its generic plan, it
+ * does not know the values of parameters; if the plan therefore seems costly, it plans the statement anew each time.
  */
 export function constant(sql: Queryable, ...numbers: readonly number[]) {
   if (!numbers.every(Number.isFinite)) throw new RangeError(`no numbers: ${numbers.join(', ')}`);
@@ -216,8 +211,8 @@ export function constant(sql: Queryable, ...numbers: readonly number[]) {
 }
 
 /**
- * SQL: a value that Postgres meets only when it executes the statement. Where the value of a parameter makes a plan
- * cheaper, as null or no elements do, it would plan the statement anew each time.
+ * SQL: a value that Postgres learns only when it executes the statement. If a parameter's value makes a plan cheaper,
+ * as null or an empty array does, Postgres would plan the statement anew each time.
  */
 export const unplanned = (
   sql: Queryable,
@@ -227,8 +222,8 @@ export const unplanned = (
 
 /**
  * Runs `work` in one transaction, and again from its start if Postgres chose it as the victim of a deadlock or
- * conflict. `work` must therefore have no effect but its statements. Statements that it passes to `last` are sent, but
- * not waited for: COMMIT follows them in the same round trip, and if one of them fails, nothing is committed.
+ * conflict. So `work` must have no effect but its statements. Statements that it passes to `last` are sent, but not
+ * waited for: COMMIT follows them in the same round trip, and if one of them fails, nothing is committed.
  */
 export async function transaction<T>(
   sql: Sql,
@@ -237,13 +232,13 @@ export async function transaction<T>(
   for (let attempt = 1; ; attempt += 1) {
     const sent: Promise<unknown>[] = [];
     const last = (statements: Promise<unknown>) => {
-      // With a connection that is lost COMMIT fails, too, and is heard of first.
+      // If the connection is lost, COMMIT fails, too, and its error arrives first.
       statements.catch(() => {});
       sent.push(statements);
     };
     try {
       const result = (await sql.begin((tx) => work(tx, last))) as T;
-      // COMMIT of a transaction that has failed is no error to Postgres, which rolls it back.
+      // Postgres does not report COMMIT of a failed transaction as an error: it rolls back.
       await allSent(sent);
       return result;
     } catch (error) {
@@ -253,13 +248,13 @@ export async function transaction<T>(
   }
 }
 
-/** What Postgres says of each statement of a transaction that has failed before. */
+/** SQLSTATE of every statement after the one that made the transaction fail. */
 const FAILED_BEFORE = '25P02';
 
 /**
- * Sends statements of a transaction in one go and in this order, and waits for all, as Promise.all does. Rejects with
- * the error of the statement that failed, whichever error arrives first: statements behind it only report that the
- * transaction has failed, and a group of statements is heard of later than a single one.
+ * Sends statements of a transaction at once and in this order, and waits for all, like Promise.all. Rejects with the
+ * error of the statement that failed, whichever error arrives first: later statements only report that the transaction
+ * has failed, and a group of statements settles later than a single one.
  */
 export async function allSent<const T extends readonly unknown[]>(
   statements: T,
@@ -274,15 +269,15 @@ export async function allSent<const T extends readonly unknown[]>(
 
 /**
  * After a transaction that had no room for its notification, makes Postgres drop notifications that no session waits
- * for any more. Postgres does so only behind a notification that fits, or when asked how full its queue is: a full
- * queue stays full after the session that kept it so is gone.
+ * for any more. Postgres does so only after a notification that fits, or when asked how full its queue is: otherwise a
+ * full queue stays full after the session that blocked it is gone.
  */
 export async function freeNotifications(sql: Sql, error: unknown): Promise<void> {
   if (storeFailure(error) !== 'notify-queue-full') return;
   await sql`select pg_notification_queue_usage()`.catch(() => {});
 }
 
-/** Makes LATER_SETTINGS on later connections, too: asking each for its version would be a round trip each. */
+/** Applies LATER_SETTINGS to later connections, too: asking each for its version would cost a round trip each. */
 export async function pinLaterSettings(sql: Sql): Promise<void> {
   const { connection } = sql.options;
   for (const { pin } of await sql.unsafe<{ pin: string }[]>(LATER_SETTINGS)) {
@@ -291,7 +286,7 @@ export async function pinLaterSettings(sql: Sql): Promise<void> {
   }
 }
 
-/** The same for CLIENT_CHECK: Postgres checks, if its system can, whether a client still waits for its statement. */
+/** Does the same with CLIENT_CHECK, by which Postgres checks, if its system can, whether a client still waits. */
 export async function endingLeftStatements(sql: Sql): Promise<void> {
   const { connection } = sql.options;
   try {
@@ -305,21 +300,21 @@ export async function endingLeftStatements(sql: Sql): Promise<void> {
 }
 
 export interface LoneClient extends pg.Client {
-  /** May be changed at any time, for the statements to come. */
+  /** May be changed at any time; applies to later statements. */
   readonly answers: AnswerLimit;
 }
 
 export interface LoneOptions {
   readonly application_name: string;
-  /** Asks Postgres something so often, for a connection that has nothing else to say and is to be known as lost. */
+  /** How often to query an idle connection, so that its loss is noticed. */
   readonly checkIdleMs?: number;
-  /** How long Postgres may say nothing to a statement, from the first on; `ANSWER_WITHIN_MS`. */
+  /** How long Postgres may leave a statement unanswered, from the first on; `ANSWER_WITHIN_MS` by default. */
   readonly answerWithinMs?: number;
 }
 
 /**
- * A connection of its own through the `pg` driver, not of the pool; lost, with an error, when Postgres says nothing
- * to a statement for as long as it may. Throws where Postgres does not answer or refuses.
+ * Opens a connection outside of the pool, with the `pg` driver. It is lost, with an error, when Postgres leaves a
+ * statement unanswered for too long. Throws if Postgres does not answer or refuses.
  */
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
@@ -335,13 +330,13 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
     ...given,
     application_name: applicationName(given.application_name, presentUrl),
   });
-  // An idle connection that breaks emits; the next statement reports it.
+  // An idle connection that breaks emits an error; the next statement reports it.
   client.on('error', () => {});
   const answers: AnswerLimit = { withinMs: answerWithinMs, isWorking: null };
   const isBusy = dropUnanswered(client, answers);
   endSoon(client);
   await client.connect().catch((error: unknown) => {
-    // The driver gives the end of its patience no code.
+    // The driver's own timeout has no code.
     throw error instanceof Error && sqlState(error) === null
       ? Object.assign(error, { code: 'CONNECT_TIMEOUT' })
       : error;

@@ -3,17 +3,17 @@ import type postgres from 'postgres';
 import { asLogin } from './own-session.ts';
 import { isAnswer, sqlState } from './sql-errors.ts';
 
-/** Of a line on which no connection lives for long each attempt drops one more; the oldest are the server's to end. */
+/** If no connection lives for long, each attempt drops one more; the server has to end the oldest by itself. */
 const MAX_DROPPED = 100;
-/** Codes of a driver whose pool is closed: nobody asks any more. */
+/** Error codes of a closed pool, after which nothing is left to do. */
 const CLOSED = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED']);
 
 /**
- * Returns a function that ends the session of a pool's connection that was dropped because it said nothing for
+ * Returns a function that ends the session of a pool's connection that was dropped because Postgres did not answer for
  * `quietMs`. Its arguments are the session's pid and a time (performance.now) by which it had begun. The session is
  * ended as soon as its server can be reached, because it would keep its locks, for hours if it waits for the rest of a
- * message. The connection used for this may have fallen silent, too, so this is tried until Postgres has heard it.
- * Another session that has that pid by now began later, and is left.
+ * message. The connection used for this may be dead, too, so this is repeated until Postgres answers. A session that
+ * has the pid by now but began later is left alone.
  */
 export function endingDropped(
   sql: () => postgres.Sql,
@@ -23,13 +23,13 @@ export function endingDropped(
   let isAsking = false;
 
   const ask = async () => {
-    // The driver is about to drop others, which this is not to be sent on.
+    // The driver is about to drop other connections, which must not be used for this.
     await setImmediate();
     for (;;) {
       const asked = [...dropped];
       const isOver = await endBegunBy(sql(), asked).then(
         () => true,
-        // An answer of another kind, such as that this role may not, is the same the next time.
+        // Any other answer, such as a missing privilege, would be the same the next time.
         (error: unknown) => isAnswer(error) || CLOSED.has(sqlState(error) ?? ''),
       );
       if (isOver) for (const [pid, begunAt] of asked) if (dropped.get(pid) === begunAt) dropped.delete(pid);
@@ -49,7 +49,7 @@ export function endingDropped(
   };
 }
 
-/** Ends those of the sessions (pid, by when it had begun) that are still the same ones. */
+/** Ends those of the given sessions (pid, time by which it had begun) that still exist. */
 async function endBegunBy(
   sql: postgres.Sql,
   dropped: readonly (readonly [pid: number, begunAt: number])[],

@@ -1,6 +1,6 @@
 import type postgres from 'postgres';
 
-/** What somebody else has attached to a table that the mirror writes: it runs within the mirror's statements. */
+/** Something that others have attached to a table that the mirror writes: it runs within the mirror's statements. */
 export interface Neighbour {
   readonly kind: 'trigger' | 'foreign-key';
   readonly name: string;
@@ -8,13 +8,13 @@ export interface Neighbour {
   readonly table: string;
   /** The trigger's function, or the table that refers to the mirror's. */
   readonly by: string;
-  /** Whether an index leads from a key that is deleted to the rows that refer to it; null for a trigger. */
+  /** Whether an index finds the rows that refer to a deleted key; null for a trigger. */
   readonly indexed: boolean | null;
 }
 
 /**
- * Reads triggers of others on the mirror's tables, and foreign keys of others to them; not on tables that sellers write
- * and the mirror only reads. Triggers and keys copied to partitions count once, for the table.
+ * Reads other owners' triggers on the mirror's tables, and their foreign keys to them; not on tables that sellers
+ * write and the mirror only reads. Triggers and keys copied to partitions count once, for the table.
  */
 export async function readNeighbours(sql: postgres.Sql | postgres.TransactionSql): Promise<Neighbour[]> {
   return await sql<Neighbour[]>`
@@ -50,7 +50,7 @@ export async function readNeighbours(sql: postgres.Sql | postgres.TransactionSql
     order by kind, "table", name`;
 }
 
-/** Event triggers, which run when anybody makes a table, the mirror too; with their functions. */
+/** Reads the event triggers, with their functions, that run when anybody, including the mirror, creates a table. */
 export async function readEventTriggers(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select format('%s (%s)', evtname, evtfoid::regproc) as name from pg_event_trigger
@@ -58,7 +58,6 @@ export async function readEventTriggers(sql: postgres.Sql): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** One in words. */
 export function neighbourText({ kind, name, table, by, indexed }: Neighbour): string {
   return kind === 'trigger'
     ? `trigger ${name} on ${table}`

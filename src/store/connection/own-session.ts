@@ -2,13 +2,13 @@ import type pg from 'pg';
 import type postgres from 'postgres';
 
 /**
- * SQL: until the end of the transaction the session acts as the role that logged in, to which sessions belong. If a
- * session acts as another role (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show that role
- * when sessions began and what they do, and does not let it end any.
+ * SQL: makes the session act, until the end of the transaction, as the role that logged in, which owns the session. If
+ * it acts as another role (ALTER ROLE … SET role, common with dynamic logins), Postgres does not show when sessions
+ * began and what they do, and does not let it end any.
  */
 const AS_LOGIN = 'set local role none';
 
-/** Asks in a transaction of its own, as the role that logged in. */
+/** Runs `ask` in a transaction of its own, as the role that logged in. */
 export async function asLogin<T>(
   sql: postgres.Sql,
   ask: (tx: postgres.TransactionSql) => Promise<T>,
@@ -19,21 +19,19 @@ export async function asLogin<T>(
   })) as T;
 }
 
-/**
- * Postgres may notice only so many milliseconds later that a process has died; until then its session looks alive.
- */
+/** How much later Postgres may notice that a process has died, in milliseconds; until then its session seems alive. */
 export const DEATH_NOTICED_WITHIN_MS = 10_000;
 
-/** By what pg_stat_activity knows a session. */
+/** What identifies a session in pg_stat_activity. */
 export interface OwnSession {
   readonly pid: number;
-  /** As Postgres writes it: a Date has no microseconds. */
+  /** As text of Postgres: a Date has no microseconds. */
   readonly began: string;
 }
 
-/** The session of this connection, which is to be in no transaction. */
+/** Reads the session of this connection, which must not be in a transaction. */
 export async function readOwnSession(client: Pick<pg.Client, 'query'>): Promise<OwnSession> {
-  // Statements that are sent as one are one transaction.
+  // Statements sent together form one transaction.
   const results = (await client.query(`
     ${AS_LOGIN};
     select pid, backend_start::text as began from pg_stat_activity where pid = pg_backend_pid()`)) as unknown;
@@ -41,7 +39,7 @@ export async function readOwnSession(client: Pick<pg.Client, 'query'>): Promise<
   return rows[0];
 }
 
-/** Most connections that the role and the database allow to this role; null: as many as the server has. */
+/** Returns how many connections the role and the database allow to this role; null if only the server limits them. */
 export async function readConnectionLimit(sql: postgres.Sql): Promise<number | null> {
   const [row] = await sql<[{ most: number | null }]>`
     select least(

@@ -4,20 +4,20 @@ import { SESSION } from './session.ts';
 import { carried, isConnectionLost, sqlState } from './sql-errors.ts';
 
 /*
- * Whether sessions of Postgres last: a pooler in transaction or statement mode gives a client another server process
- * with every transaction, and one that drops what a session starts with takes the mirror's settings away. Recognised by
- * how two connections behave, not by names or versions.
+ * Checks whether sessions of Postgres last: a pooler in transaction or statement mode gives a client another server
+ * process with every transaction, and one that drops the startup settings removes the mirror's. Recognised by how two
+ * connections behave, not by names or versions.
  */
 
-/** Sends one statement, without parameters, on one connection, always the same; on a new one after it was lost. */
+/** Sends one statement, without parameters, always on the same connection, or on a new one after a loss. */
 export type Ask = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 export interface Pooling {
-  /** What a session lasts for. */
+  /** How long a session keeps its server process. */
   readonly kept: 'session' | 'transaction' | 'statement';
-  /** Settings of the mirror's sessions that did not arrive, with the values that they are to have. */
+  /** Settings of the mirror's sessions that did not arrive, with their intended values. */
   readonly dropped: readonly { readonly name: string; readonly value: string }[];
-  /** The role that logs in, whose settings a session starts with. */
+  /** The role that logs in; its settings apply when a session starts. */
   readonly role: string;
   readonly database: string;
 }
@@ -27,24 +27,24 @@ const WHO =
 const ASKED_AGAIN = 4;
 const TRANSACTION_TRIES = 3;
 /**
- * PgBouncer's only SQLSTATE for what it does not do, as a transaction in statement mode. No statement of ours is
- * answered so by Postgres.
+ * PgBouncer's only SQLSTATE for unsupported requests, such as a transaction in statement mode. Postgres never uses it
+ * for our statements.
  */
 export const REJECTED_BY_POOLER = '08P01';
 
-/** Two connections that are open at the same time have two processes, and each keeps its own. */
+/** Two connections that are open at the same time should have two processes, and each keep its own. */
 async function readKept(idle: Ask, busy: Ask): Promise<Pooling['kept']> {
   const own = await processOf(idle);
   const isMoved = async () => {
     for (let n = 0; n < ASKED_AGAIN; n += 1) if ((await processOf(idle)) !== own) return true;
     return false;
   };
-  // A pooler takes the process that was used last, or each in turn: the one shows beside somebody else, the other by
-  // itself.
+  // A pooler picks the process that was used last, or each in turn. The first shows only beside another connection,
+  // the second with one connection alone.
   if (await isMoved()) return 'transaction';
   const transaction = async (): Promise<Pooling['kept']> => {
     await busy('begin');
-    // With one server process for both, the other connection would now wait for the end of this transaction.
+    // If both share one server process, the other connection would now wait for the end of this transaction.
     const isShared = (await processOf(busy)) === own || (await isMoved());
     await busy('rollback');
     return isShared ? 'transaction' : 'session';
@@ -55,7 +55,7 @@ async function readKept(idle: Ask, busy: Ask): Promise<Pooling['kept']> {
     } catch (error) {
       if (sqlState(error) === REJECTED_BY_POOLER) return 'statement';
       if (!isConnectionLost(error)) throw error;
-      // In statement mode it is closed for its transaction each time, and statements by themselves are answered.
+      // A pooler in statement mode closes the connection at each transaction, but answers single statements.
       if (attempt < TRANSACTION_TRIES) continue;
       await processOf(busy);
       return 'statement';
@@ -67,7 +67,7 @@ const processOf = async (ask: Ask): Promise<string> => String((await ask(WHO))[0
 
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Asks for each setting as it is and as it should be, in the server's spelling of both. Changes nothing that lasts. */
+/** Compares each setting's value with the intended one, both as the server spells them. Changes nothing that lasts. */
 async function readDropped(ask: Ask): Promise<Pooling['dropped']> {
   const pins = Object.entries(SESSION).map(([name, value]) => `(${literal(name)}, ${literal(value)})`);
   await ask('begin');
@@ -83,7 +83,7 @@ async function readDropped(ask: Ask): Promise<Pooling['dropped']> {
   }
 }
 
-/** Asks two connections that are both open, and nobody else's, what becomes of their sessions. */
+/** Tests what becomes of sessions with two connections that are both open and used by nobody else. */
 export async function readPooling(idle: Ask, busy: Ask): Promise<Pooling> {
   const kept = await readKept(idle, busy);
   const [row] = await idle(
@@ -99,7 +99,7 @@ export async function readPooling(idle: Ask, busy: Ask): Promise<Pooling> {
 
 const DIRECT = 'set DATABASE_URL to the server itself, or to a pooler in session mode';
 
-/** What is wrong with it, and what to do; null: nothing. Pure. */
+/** Returns the problem and its remedy, or null if there is none. Pure. */
 export function poolingProblem({ kept, dropped, role, database }: Pooling): {
   readonly kind: PoolerError['kind'];
   readonly what: string;
@@ -121,7 +121,7 @@ export function poolingProblem({ kept, dropped, role, database }: Pooling): {
   };
 }
 
-/** The way to Postgres is none on which the mirror works. Nothing was changed. */
+/** The mirror does not work over this connection to Postgres. Nothing was changed. */
 export class PoolerError extends Misconfigured {
   override readonly name = 'PoolerError';
   readonly kind: 'pooler' | 'pooler-settings' | 'pooler-startup';
@@ -132,7 +132,7 @@ export class PoolerError extends Misconfigured {
   }
 }
 
-/** Postgres itself rejects a session, because it has no setting of a name that this starts with. */
+/** Postgres itself rejects a session because a setting in its startup options does not exist. */
 export class UnknownSettingError extends Misconfigured {
   override readonly name = 'UnknownSettingError';
   readonly kind = 'unknown-setting';
@@ -146,7 +146,7 @@ export class UnknownSettingError extends Misconfigured {
   }
 }
 
-/** Postgres itself rejects a session, because of the value of a setting that this starts with, or may not set. */
+/** Postgres itself rejects a session because a setting in its startup options has a wrong value, or may not be set. */
 export class RefusedSettingError extends Misconfigured {
   override readonly name = 'RefusedSettingError';
   readonly kind = 'refused-setting';
@@ -160,10 +160,10 @@ export class RefusedSettingError extends Misconfigured {
   }
 }
 
-/** SQLSTATE: there is no such setting. Poolers have others for what they do not let pass. */
+/** SQLSTATE: there is no such setting. Poolers use others for what they do not let pass. */
 const UNKNOWN_SETTING = '42704';
 
-/** Why a connection is refused that is made without the settings that it starts with. */
+/** Explains why a connection is refused that succeeds without its startup settings. */
 export function startupRefused(cause: unknown): PoolerError | UnknownSettingError | RefusedSettingError {
   if (sqlState(cause) === UNKNOWN_SETTING) return new UnknownSettingError(cause);
   // Only Postgres names the function that refuses.
@@ -176,7 +176,7 @@ export function startupRefused(cause: unknown): PoolerError | UnknownSettingErro
   );
 }
 
-/** Throws PoolerError where sessions are not kept, or are not what the mirror has them be. */
+/** Throws PoolerError if sessions are not kept, or lack the mirror's settings. */
 export async function refusePooling(idle: Ask, busy: Ask): Promise<void> {
   const problem = poolingProblem(await readPooling(idle, busy));
   if (problem !== null) throw new PoolerError(problem.kind, problem.what, problem.hint);

@@ -2,19 +2,20 @@ import { escapeIdentifier } from 'pg';
 import type postgres from 'postgres';
 import { isUnchangeable, WRONG_STATE } from './sql-errors.ts';
 
-/** A table of the mirror whose rows Postgres does not let change, because publications have their changes. */
+/** A table of the mirror whose rows Postgres does not let change, because publications include their changes. */
 export interface Unchangeable {
   readonly table: string;
-  /** Whether nothing identifies its rows; else a row filter or a list of columns needs more than what does. */
+  /** Whether nothing identifies its rows; otherwise a row filter or column list needs more than what does. */
   readonly isUnidentified: boolean;
   readonly publications: readonly string[];
-  /** What Postgres says to it. */
+  /** What Postgres says about it. */
   readonly said: string;
 }
 
 /**
- * Reads them by asking for the plan of an UPDATE and a DELETE, which Postgres refuses as it would the statement. Tables
- * without a key, such as those that are locks, are left out, because none of their rows are changed. Changes nothing.
+ * Reads these tables by asking for the plan of an UPDATE and a DELETE, which Postgres refuses like the statement
+ * itself. Tables without a key, such as those that are locks, are left out because their rows never change. Changes
+ * nothing.
  */
 export async function readUnchangeable(sql: postgres.Sql): Promise<Unchangeable[]> {
   const published = await sql<(Pick<Unchangeable, 'table' | 'publications'> & { readonly key: string })[]>`

@@ -11,29 +11,29 @@ import {
 } from './sql-errors.ts';
 
 /*
- * What is in the way if Postgres answers but does not do what the mirror asks, and what its operator can do about that.
+ * What prevents Postgres from doing what the mirror asks although it answers, and what its operator can do about that.
  * Recognised by SQLSTATEs and functions of Postgres, never by messages.
  */
 
-/** What an operator has set or done that statements of the mirror fail for. Waiting helps with a lock alone. */
+/** What an operator has set or done that makes statements of the mirror fail. Only a lock may pass by itself. */
 export const OBJECTIONS = ['locked', 'replica-identity', 'temp-file-limit', 'refused-by-trigger'] as const;
 export type Objection = (typeof OBJECTIONS)[number];
 
 const OBJECTION_OF: Readonly<Record<string, Objection>> = {
   [LOCK_NOT_AVAILABLE]: 'locked',
-  // configuration_limit_exceeded: of those of Postgres, statements of the mirror only meet this one.
+  // configuration_limit_exceeded: the only such limit that statements of the mirror reach.
   '53400': 'temp-file-limit',
-  // raise_exception: whatever the mirror's own functions raise has another one.
+  // raise_exception: the mirror's own functions raise other SQLSTATEs.
   P0001: 'refused-by-trigger',
 };
 
-/** The objection that an error reports, or null. */
+/** Returns the objection that an error reports, or null. */
 function objectionOf(error: unknown): Objection | null {
   if (isUnchangeable(error)) return 'replica-identity';
   return OBJECTION_OF[sqlState(error) ?? ''] ?? null;
 }
 
-/** What is in the way, and what to do about it. */
+/** What prevents the mirror's work, and what to do about it. */
 export interface Remedy {
   readonly what: string;
   readonly hint: string;
@@ -83,7 +83,7 @@ export const REMEDIES: Readonly<Record<StoreFailure | Objection, Remedy>> = {
   },
 };
 
-/** The limit that is reached, by the function of Postgres that finds it so. */
+/** Which limit is reached, by the function of Postgres that reports it. */
 const LIMIT_REACHED: Readonly<Record<string, Remedy>> = {
   InitializeSessionUserId: {
     what: 'the role in DATABASE_URL has no connection left',
@@ -98,15 +98,15 @@ const LIMIT_REACHED: Readonly<Record<string, Remedy>> = {
 const isKind = (text: string): text is StoreFailure | Objection =>
   ([...STORE_FAILURES, ...OBJECTIONS] as string[]).includes(text);
 
-/** The remedy for a kind, as tasks and pauses store it; null if the text is not a kind. */
+/** Returns the remedy for a kind, as tasks and pauses store it; null if the text is not a kind. */
 export const remedyOfKind = (kind: string | null): Remedy | null =>
   kind !== null && isKind(kind) ? REMEDIES[kind] : null;
 
-/** What an error of Postgres is about, as a kind; null where that is not known. */
+/** Returns the cause of an error of Postgres as a kind; null if unknown. */
 export const obstacleOf = (error: unknown): StoreFailure | Objection | null =>
   storeFailure(error) ?? objectionOf(error);
 
-/** What is in the way and what to do, by an error of Postgres, wrapped or not; null where that is not known. */
+/** Returns the cause and the remedy of an error of Postgres, wrapped or not; null if unknown. */
 export function remedyOf(error: unknown): Remedy | null {
   const kind = obstacleOf(error);
   if (kind === null) return null;
@@ -114,7 +114,7 @@ export function remedyOf(error: unknown): Remedy | null {
   return limit ?? REMEDIES[kind];
 }
 
-/** What to say of an error, and what to do: the mirror's own hint, else the kind's remedy, else Postgres's HINT. */
+/** Returns what to say of an error, and a hint: the mirror's own, else the kind's remedy, else Postgres's HINT. */
 export function adviceOn(error: unknown): { readonly what: string | null; readonly hint: string | null } {
   const hint =
     error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;
@@ -123,7 +123,7 @@ export function adviceOn(error: unknown): { readonly what: string | null; readon
   return remedyOf(error) ?? { what: null, hint };
 }
 
-/** What to do where Postgres has answered with something else, and where it has not. */
+/** Returns a hint for an error without a known remedy, by whether Postgres has answered. */
 export function otherHint(error: unknown): string {
   if (!isAnswer(error)) return 'check DATABASE_URL, and that the server is running';
   return isNameUnknown(error)

@@ -11,14 +11,15 @@ const IDLE_TRANSACTION_MS = 10_000;
 /**
  * Settings of every session of every driver, sent as it starts, so that settings of the role, the database or the
  * server do not change them. All exist since PostgreSQL 14. Not included, because the administrator decides them:
- * `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces, `role`,
- * memory and the planner's costs.
+ * `default_transaction_read_only` (the mirror reports that it cannot write), `synchronous_commit`, tablespaces,
+ * `role`, memory and the planner's costs.
  */
 export const SESSION = {
-  // Whoever may create in a schema of the path can have functions and operators called in the place of Postgres's own.
+  // Anyone who may create in a schema of the path can have objects called instead of Postgres's functions and
+  // operators.
   search_path: 'pg_catalog',
   default_transaction_isolation: 'read committed',
-  // How values are written and read, by the drivers and in casts.
+  // How values are formatted and parsed, by the drivers and in casts.
   client_encoding: 'UTF8',
   DateStyle: 'ISO, MDY',
   IntervalStyle: 'postgres',
@@ -36,32 +37,31 @@ export const SESSION = {
   check_function_bodies: 'on',
   'plpgsql.extra_errors': 'none',
   exit_on_error: 'off',
-  // Migrations say by notices what they do.
+  // Migrations report what they do by notices.
   client_min_messages: 'notice',
-  // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself,
-  // and is tried again.
+  // The mirror never holds a lock for this long. A statement that waits longer fails, releases the locks of its
+  // transaction, and is tried again.
   lock_timeout: '20s',
-  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer
-  // waits for.
+  // A baseline takes minutes, and pooled connections may idle for hours. The daemon ends what it no longer waits for.
   statement_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
-  // A server that no longer reaches the daemon keeps the session, its locks and its place among the connections for a
-  // minute, not for hours.
+  // A server that cannot reach the daemon keeps the session, its locks and its connection slot for a minute, not
+  // hours.
   tcp_keepalives_idle: '30',
   tcp_keepalives_interval: '10',
   tcp_keepalives_count: '3',
-  // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.
+  // A statement that plans a call is large and takes milliseconds; compiling it would take seconds each time.
   jit: 'off',
 } as const;
 
 /**
- * The same that not every release since 14 has: to name one at the start of a session is an error there. The first ends
- * transactions that take longer, the second closes all views, such as the mirror's.
+ * More such settings, which not every release since 14 knows: there, naming one at the start of a session is an error.
+ * The first would end long transactions, the second forbid all views, including the mirror's.
  */
 const LATER = { transaction_timeout: '0', restrict_nonsystem_relation_kind: '' } as const;
 
-/** Makes those of LATER that there are, and returns them as a later session of the same server may start with them. */
+/** Sets those of LATER that exist, and returns them as startup options for later sessions of the same server. */
 export const LATER_SETTINGS = `
   select ' -c ' || name || '=' || pg_catalog.set_config(name, value, false) as pin
   from (values ${Object.entries(LATER)
@@ -70,8 +70,8 @@ export const LATER_SETTINGS = `
   where pg_catalog.current_setting(name, true) is not null`;
 
 /**
- * A statement ends within this time after its client's connection is gone, for example by Ctrl-C; otherwise it would
- * run to its end. Servers on some systems refuse the setting, so no session starts with it before one has taken it.
+ * How soon a statement ends after its client's connection is gone, for example by Ctrl-C; otherwise it would run to
+ * its end. Servers on some systems refuse the setting, so no session starts with it before one has accepted it.
  */
 const CLIENT_CHECK_MS = 5000;
 export const CLIENT_CHECK = `select pg_catalog.set_config('client_connection_check_interval', '${CLIENT_CHECK_MS}', false)`;
@@ -79,13 +79,15 @@ export const CLIENT_CHECK_PIN = ` -c client_connection_check_interval=${CLIENT_C
 
 const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
 
-/** `url`: without parameters of TLS, `options`, `application_name`, those of SESSION, and those that choose nothing. */
+/**
+ * `url` has no TLS parameters, `options`, `application_name`, settings of SESSION, or parameters that choose nothing.
+ */
 export interface SessionConnection extends PostgresConnection {
-  /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
+  /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which overrides them. */
   readonly options: string;
 }
 
-/** What a driver is given to connect to DATABASE_URL. Throws TlsParameterError. */
+/** Returns what a driver needs to connect to DATABASE_URL. Throws TlsParameterError. */
 export function sessionConnection(databaseUrl: string): SessionConnection {
   const { url, ...connection } = postgresConnection(databaseUrl);
   const given = pairsOf(url).filter(isOptions);
@@ -99,11 +101,11 @@ export function sessionConnection(databaseUrl: string): SessionConnection {
   };
 }
 
-/** Its `url` alone, for which no file is read. */
+/** Returns only its `url`, for which no file is read. */
 export function sessionUrl(databaseUrl: string): string {
   const url = withoutTls(databaseUrl);
   const [written = url] = url.split('?', 1);
-  // `pg` decodes of a database's name only what it need not have been encoded for.
+  // In a database's name, `pg` decodes only what encodeURI encodes.
   const head = written.replace(
     /^([^/]*\/\/[^/]*\/).*%.*$/s,
     (_, login: string) => login + encodeURI(databaseOf(url)),
@@ -119,14 +121,14 @@ export function sessionUrl(databaseUrl: string): string {
 }
 
 /**
- * `sessionUrl` for `pg`. If the URL names no user, `pg` finds one in another way than postgres.js: one daemon's
- * sessions would belong to two roles, or half of them to none.
+ * Returns `sessionUrl` for `pg`. If the URL names no user, `pg` finds one in another way than postgres.js: one
+ * daemon's sessions would belong to two roles, or half of them to none.
  */
 export function loneUrl(databaseUrl: string): string {
   const url = sessionUrl(databaseUrl);
   const { scheme, login = '', place } = loginOf(url);
   if (!/^(?::|$)/.test(login)) return url;
-  // Of this machine's user and environment; a server's answer says it where there is none.
+  // From this machine's user and environment; if there is none, the server's answer says so.
   const user = postgres(url, { max: 1 }).options.user as string | undefined;
   return user === undefined ? url : `${scheme}${encodeURIComponent(user)}${login}@${place}`;
 }
@@ -140,13 +142,10 @@ const isNamed = (pair: string, name: string): boolean => nameOf(pair).toLowerCas
 const isOptions = (pair: string): boolean => isNamed(pair, 'options');
 const isApplication = (pair: string): boolean => isNamed(pair, 'application_name');
 
-/** What the sessions call themselves that migrate, one of which keeps others from it and idles meanwhile. */
+/** The name of sessions that migrate. One of them excludes others from migrating, and is idle meanwhile. */
 export const MIGRATING_NAME = 'catalog-mirror migrate';
 
-/**
- * The application_name of a session: `own`, by which the mirror knows its sessions among all others, and behind it what
- * DATABASE_URL calls them.
- */
+/** Returns a session's application_name: `own`, by which the mirror knows it, then the name in DATABASE_URL. */
 export function applicationName(own: string, databaseUrl: string): string {
   const given = pairsOf(databaseUrl).filter(isApplication).at(-1);
   const name = given === undefined ? '' : (new URLSearchParams(given).values().next().value ?? '');

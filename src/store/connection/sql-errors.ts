@@ -1,9 +1,9 @@
 import { escapeIdentifier } from 'pg';
 import type postgres from 'postgres';
 
-/* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
+/* What an error of Postgres, or of a driver on the way to it, means. Recognised by codes, never by messages. */
 
-/** A text that a database error carries (also where a library has wrapped it), or null. */
+/** Returns a text that a database error carries (also if a library has wrapped it), or null. */
 export function carried(error: unknown, member: 'code' | 'routine'): string | null {
   for (let e = error; e instanceof Error; e = e.cause) {
     const text = (e as { readonly code?: unknown; readonly routine?: unknown })[member];
@@ -12,7 +12,7 @@ export function carried(error: unknown, member: 'code' | 'routine'): string | nu
   return null;
 }
 
-/** SQLSTATE of a database error (also where a library has wrapped it), or null. */
+/** Returns the SQLSTATE of a database error (also if a library has wrapped it), or null. */
 export const sqlState = (error: unknown): string | null => carried(error, 'code');
 
 const LOST = new Set([
@@ -25,14 +25,14 @@ const LOST = new Set([
   'ANSWER_TIMEOUT',
 ]);
 
-/** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
+/** Whether the connection is closed after this error: the server says FATAL, or the driver has seen its end. */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const fatal = 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
   return fatal || LOST.has(sqlState(error) ?? '');
 }
 
-/** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
+/** Why Postgres takes no writes although it answers: the statement is not at fault, and waiting helps. */
 export const STORE_FAILURES = [
   'disk-full',
   'out-of-memory',
@@ -50,21 +50,18 @@ const FAILURES: Readonly<Record<string, StoreFailure>> = {
   '25006': 'read-only',
 };
 
-/** SQLSTATE: a limit of Postgres is exceeded, be it of a row or of the server. */
+/** SQLSTATE: a limit of Postgres is exceeded, whether of a row or of the server. */
 const LIMIT_EXCEEDED = '54000';
-/**
- * Functions of Postgres, the same from 14 to 18, that report limits which do not depend on the rows: any rows would
- * meet them.
- */
+/** Functions of Postgres, the same from 14 to 18, that report limits which do not depend on the rows. */
 const LIMITS_OF_SERVER: Readonly<Record<string, StoreFailure>> = {
-  // At COMMIT: a session that listens has left a transaction open, and every notification since then is kept for it.
+  // At COMMIT: a listening session has left a transaction open, and every notification since then is kept for it.
   PreCommit_Notify: 'notify-queue-full',
-  // No vacuum has got through for some two billion transactions.
+  // No vacuum has completed for some two billion transactions.
   GetNewTransactionId: 'out-of-transaction-ids',
   GetNewMultiXactId: 'out-of-transaction-ids',
 };
 
-/** The failure of the store that an error reports, or null. */
+/** Returns the failure of the store that an error reports, or null. */
 export function storeFailure(error: unknown): StoreFailure | null {
   const state = sqlState(error) ?? '';
   const failure =
@@ -72,42 +69,42 @@ export function storeFailure(error: unknown): StoreFailure | null {
   return failure ?? null;
 }
 
-/** SQLSTATE insufficient_privilege, also where a policy for rows takes none of them. */
+/** SQLSTATE insufficient_privilege, which a row-level security policy also reports when it rejects a row. */
 export const isPrivilegeLacking = (state: string | null): boolean => state === '42501';
 
 const CONFLICTS = new Set(['40001', '40P01']);
 
-/** Whether the whole transaction may simply be run again: a serialization failure, or it was a deadlock's victim. */
+/** Whether the whole transaction may simply be run again: a serialization failure, or the victim of a deadlock. */
 export const isConflict = (error: unknown): boolean => CONFLICTS.has(sqlState(error) ?? '');
 
-/** SQLSTATE lock_not_available. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The mirror's own: the changes after a position are no longer kept, or the position is of another history. */
+/** The mirror's own SQLSTATE: changes after a position are no longer kept, or the position is of another history. */
 export const POSITION_LOST = 'CM001';
 
-/** Object_not_in_prerequisite_state: many things, of which the function of Postgres tells. */
+/** SQLSTATE object_not_in_prerequisite_state: it has many causes, which the function of Postgres distinguishes. */
 export const WRONG_STATE = '55000';
 
 /**
- * Whether a publication keeps the rows of a table from being changed: nothing identifies a row, or not by what its list
- * of columns or its row filter needs. One function of Postgres, the same from 14 to 18, with several SQLSTATEs.
+ * Whether a publication keeps the rows of a table from being changed: nothing identifies a row, or its column list or
+ * row filter needs more columns than identify it. One function of Postgres, the same from 14 to 18, reports this with
+ * several SQLSTATEs.
  */
 export const isUnchangeable = (error: unknown): boolean =>
   carried(error, 'routine') === 'CheckCmdReplicaIdentity';
 
-/** Whether Postgres itself has answered a statement so, and the connection lives. */
+/** Whether Postgres itself has answered a statement with this error, and the connection is alive. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
 /**
- * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, resources that the
+ * SQLSTATEs that say nothing about rows: connections, transactions, victims of a conflict, a lock, resources that the
  * server lacks, an operator's orders, what the system cannot do, corrupted data.
  */
 const NOT_OF_ROWS = /^(?:08|25|40|53|57|58)|^(?:55P03|XX001|XX002)$/;
 /**
- * Functions of Postgres, from 14 to 18, that read and write its files. What they fail of has a SQLSTATE by the system's
- * error, and for several, such as a quota, an internal one.
+ * Functions of Postgres, from 14 to 18, that read and write its files. Their SQLSTATE follows the system's error, and
+ * for some errors, such as a quota, is an internal one.
  */
 const FILES_OF_SERVER = new Set([
   '_mdfd_getseg',
@@ -130,7 +127,7 @@ const FILES_OF_SERVER = new Set([
   'SlruReportIOError',
 ]);
 
-/** Keys that the feed numbers by itself. No SKU has to do with it where a number is there: its sequence is behind. */
+/** Keys that the feed numbers by itself. A number that is taken is no SKU's fault: the sequence is behind. */
 const NUMBERED = /^(?:price_history(?:_\d+)?|product_history|change_batches)_pkey$/;
 
 const isNumberTaken = (error: unknown): boolean =>
@@ -138,8 +135,8 @@ const isNumberTaken = (error: unknown): boolean =>
   NUMBERED.test((error as Partial<postgres.PostgresError>).constraint_name ?? '');
 
 /**
- * Whether the history has no chunk for its next rows, or cannot make it because somebody's default partition has rows
- * of it. Postgres reports partitions like check constraints, but without a constraint name.
+ * Whether the history has no chunk for its next rows, or cannot create it because somebody's default partition holds
+ * rows of it. Postgres reports partitions like check constraints, but without a constraint name.
  */
 function isRoomMissing(error: unknown): boolean {
   const { schema_name = '', table_name = '', constraint_name } = error as Partial<postgres.PostgresError>;
@@ -153,8 +150,8 @@ function isRoomMissing(error: unknown): boolean {
 }
 
 /**
- * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null if the error is of
- * another kind. Any SQLSTATE is possible, because somebody's triggers fail in every way. Contains no value of the rows.
+ * Returns why these rows cannot be stored, however often it is tried: the SQLSTATE and what rejects them; null for any
+ * other error. Any SQLSTATE is possible, because others' triggers fail in every way. Contains no value of the rows.
  */
 export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
   const state = sqlState(error);
@@ -175,17 +172,19 @@ function unnamed(error: unknown, state: string): string {
 
 const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);
 
-/** Another session has created the same thing at the same moment: `if not exists` sees only what is committed. */
+/**
+ * Whether another session has created the same thing at the same moment: `if not exists` sees only what is committed.
+ */
 export function isMadeMeanwhile(error: unknown): boolean {
   return MADE_MEANWHILE.has(sqlState(error) ?? '');
 }
 
-/** SQLSTATEs that no waiting will change: the role or its password is wrong. */
+/** SQLSTATEs that waiting does not change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
 
 /**
- * Whether no entry of the server's pg_hba.conf is for such a connection, whatever its password: the function of
- * Postgres, the same from 14 to 18, that goes by its entries.
+ * Whether the server's pg_hba.conf has no entry for such a connection, whatever its password. Recognised by the
+ * function of Postgres, the same from 14 to 18, that checks the entries.
  */
 export const isNotLetIn = (error: unknown): boolean =>
   sqlState(error) === '28000' && carried(error, 'routine') === 'ClientAuthentication';
@@ -194,7 +193,7 @@ export const isNotLetIn = (error: unknown): boolean =>
 export const isLoginRejected = (error: unknown): boolean =>
   REFUSED.has(sqlState(error) ?? '') && !isNotLetIn(error);
 
-/** What is said of `isNotLetIn`. `isClear`: the connection has no TLS, and could have. */
+/** The message for `isNotLetIn`. `isClear`: the connection does not use TLS, but could. */
 export const notLetIn = (isClear: boolean): { readonly what: string; readonly hint: string } => ({
   what: "the server's pg_hba.conf lets no such connection in",
   hint: isClear
@@ -203,13 +202,13 @@ export const notLetIn = (isClear: boolean): { readonly what: string; readonly hi
     : "ask the server's administrator for an entry for this host, role and database",
 });
 
-/** What is said where a connection by TLS is closed before that begins, as by a server that has none. */
+/** The message for a TLS connection that is closed before the handshake, as by a server without TLS. */
 export const NO_TLS: { readonly what: string; readonly hint: string } = {
   what: 'Postgres, or what answers in its place, begins no TLS',
   hint: 'turn TLS on there, or take sslmode out of DATABASE_URL where nobody can read what passes on the way',
 };
 
-/** The server's certificate is not one to be trusted, or not for this host: no waiting changes that, either. */
+/** The server's certificate is not trusted, or not for this host; waiting does not change that either. */
 const UNTRUSTED = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -223,32 +222,32 @@ const UNTRUSTED = new Set([
 
 export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(error) ?? '');
 
-/** SQLSTATE: Postgres answers, and has no database of this name. */
+/** SQLSTATE: Postgres answers, but has no database of this name. */
 const NO_DATABASE = '3D000';
 export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
 
 const NOT_THERE = new Set(['42P01', '3F000']);
-/** SQLSTATEs: a table, or the schema of something, is not there. */
+/** SQLSTATEs: a table, or the schema of an object, does not exist. */
 export const isTableMissing = (error: unknown): boolean => NOT_THERE.has(sqlState(error) ?? '');
 
 const UNKNOWN_NAMES = new Set([...NOT_THERE, '42703', '42883']);
-/** The same, or a column or a function is not there: tables may be those of another version. */
+/** The same, or a column or function is missing: the tables may be those of another version. */
 export const isNameUnknown = (error: unknown): boolean => UNKNOWN_NAMES.has(sqlState(error) ?? '');
 
-/** Which way a connection goes. */
+/** How a connection reaches Postgres. */
 export interface Way {
   readonly role: string;
   readonly database: string;
-  /** It has no TLS, and could have. */
+  /** Whether it does not use TLS, but could. */
   readonly isClear: boolean;
 }
 
-/** The function of Postgres, the same from 14 to 18, that says whether a role may connect to a database. */
+/** The function of Postgres, the same from 14 to 18, that checks whether a role may connect to a database. */
 const CHECKS_CONNECT = 'CheckMyDatabase';
 
 /**
- * Why an existing database refuses this login, or null: CONNECT was revoked, or the database takes no connections.
- * Judged only if the session ended, because statements fail with the same SQLSTATEs.
+ * Returns why an existing database refuses this login, or null: CONNECT was revoked, or the database takes no
+ * connections. Judged only if the session ended, because statements fail with the same SQLSTATEs.
  */
 export function closedDatabase(
   error: unknown,
@@ -257,7 +256,7 @@ export function closedDatabase(
   if (!isConnectionLost(error)) return null;
   switch (sqlState(error)) {
     case '42501':
-      // Other functions of Postgres refuse what a session starts with, and not the database; poolers name none.
+      // Other functions of Postgres reject startup settings, not the database; poolers name no function.
       if ((carried(error, 'routine') ?? CHECKS_CONNECT) !== CHECKS_CONNECT) return null;
       return {
         what: 'Postgres does not let this role connect to the database',
@@ -273,7 +272,7 @@ export function closedDatabase(
   }
 }
 
-/** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
+/** Returns why waiting does not help after this connection error, and what does; null if waiting may help. */
 export function permanentConnectError(
   error: unknown,
   way: Way,
@@ -299,7 +298,7 @@ export function permanentConnectError(
   return closedDatabase(error, way);
 }
 
-/** Postgres was there and has said no, and will say no again. */
+/** Postgres has answered with a refusal that waiting does not change. */
 export class DatabaseRefused extends Error {
   override readonly name = 'DatabaseRefused';
   readonly kind = 'database-refused';
@@ -311,13 +310,13 @@ export class DatabaseRefused extends Error {
   }
 }
 
-/** Postgres has not answered, or let nobody in, for as long as there was patience. */
+/** Postgres has not answered, or accepted no session, within the time limit. */
 export class DatabaseAway extends Error {
   override readonly name = 'DatabaseAway';
   readonly kind = 'database-away';
   readonly hint: string;
 
-  /** `known`: what it says is in the way, and what to do. */
+  /** `known`: the known cause, and what to do. */
   constructor(cause: unknown, known: { readonly what: string; readonly hint: string } | null = null) {
     super(known?.what ?? 'Postgres does not answer', { cause });
     this.hint = known?.hint ?? 'check that it runs and that DATABASE_URL reaches it';

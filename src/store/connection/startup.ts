@@ -6,17 +6,14 @@ import { remedyOf } from './remedies.ts';
 import { sessionConnection } from './session.ts';
 import { DatabaseAway, DatabaseRefused, NO_TLS, permanentConnectError, sqlState } from './sql-errors.ts';
 
-/* Waiting for Postgres at a start, and telling what passes by itself from what somebody has to change. */
+/* Waits for Postgres at startup, and tells conditions that pass from those that somebody has to change. */
 
 const TELL_AFTER_MS = 1000;
 const LOG_EVERY_MS = 20_000;
-/**
- * How often in turn a session with settings must be refused and one without them made, before that counts as more than
- * chance.
- */
+/** How often, alternately, a session with settings must be refused and one without accepted to rule out chance. */
 const SURE_AFTER = 3;
 
-/** Whether a connection is made that asks for no settings, neither the mirror's nor those of its URL. */
+/** Returns whether a connection succeeds without any settings, the mirror's or those of its URL. */
 async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
   const url = urlOf(sql);
   if (url === null) return false;
@@ -39,13 +36,13 @@ async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Whether the server, or what answers in its place, refuses a connection for another reason than that it lacks
- * resources, starts or stops. By SQLSTATE alone: some poolers call that an ERROR, and not FATAL.
+ * Whether the server, or what answers in its place, refuses a connection, and not because it lacks resources, starts
+ * or stops. By SQLSTATE alone: some poolers report that as ERROR, not FATAL.
  */
 const isTurnedAway = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
 
-/** What is said where each session was refused for a reason of its own, which may pass: no server is away then. */
+/** The message if each session was refused for another reason, which may pass: then the server is not away. */
 const TURNED_AWAY = {
   what: 'Postgres answers, and lets no session begin',
   hint:
@@ -56,8 +53,8 @@ const TURNED_AWAY = {
 /**
  * Resolves once Postgres answers a query, with the milliseconds that it took. Rejects when `timeoutMs` has passed or
  * `signal` aborts, with the last reason as its cause; at once if Postgres refuses the role or such a connection, does
- * not have the database, or has a certificate that is not trusted; within some tries if the settings of a session are
- * rejected. `onWait` gets the last reason (undefined: no answer at all so far) after one second, and then every twenty.
+ * not have the database, or has a certificate that is not trusted; after a few tries if the session's settings are
+ * rejected. `onWait` gets the last reason (undefined: no answer yet) after one second, and then every twenty.
  */
 export async function waitForDatabase(
   sql: Sql,
@@ -98,7 +95,7 @@ export async function waitForDatabase(
       } catch (error) {
         const refused = permanentConnectError(error, wayOf(sql));
         if (refused !== null) throw new DatabaseRefused(refused, error);
-        // In turns, because what passes by itself may have ended between two tries.
+        // Tried alternately, because a passing condition may have ended between two tries.
         const ofSettings = isTurnedAway(error) && (await connectsWithoutSettings(sql));
         settingsRefused = ofSettings ? settingsRefused + 1 : 0;
         if (settingsRefused === SURE_AFTER) throw startupRefused(error);
@@ -118,8 +115,8 @@ export async function waitForDatabase(
 }
 
 /**
- * The pool's first connection has asked for the array types, for all of them. postgres.js would ask again on each new
- * connection, in a promise that nobody holds: a connection lost at that moment would end the process.
+ * The pool's first connection has read all array types. postgres.js would read them again on each new connection, in a
+ * promise that nobody handles: a connection lost at that moment would end the process.
  */
 function keepArrayTypes(sql: Sql): void {
   (sql.options as { fetch_types: boolean }).fetch_types = false;

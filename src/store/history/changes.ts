@@ -25,7 +25,7 @@ export interface StateChange {
   readonly newState: string;
 }
 
-/** Values that become known. Neither history contains them, only the feed does. */
+/** Values that become known: only the feed contains them, neither history. */
 export interface FirstRecords {
   readonly prices: readonly { readonly sku: string; readonly size: string; readonly price: number }[];
   /** Columns with a value, and for each SKU `product`, the whole object as JSON text. */
@@ -49,10 +49,7 @@ export interface Changes {
 /** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
 const MEANING: MetadataColumn = 'size_map_size_type';
 
-/**
- * Returns the SKUs whose size keys mean something else after these changes. A size type that becomes known for the
- * first time corrects nothing.
- */
+/** Returns the SKUs whose size keys mean something else now. A size type that becomes known corrects nothing. */
 export function correctedMeanings(fields: readonly FieldChange[]): string[] {
   return fields.flatMap(({ sku, field, oldValue }) => (field === MEANING && oldValue !== null ? [sku] : []));
 }
@@ -239,7 +236,7 @@ export async function deletePricesAround(tx: Tx, skus: readonly string[]): Promi
   await tx`select catalog_internal.notify_changes()`;
 }
 
-/** Deletes prices, in halves if some cannot be deleted. Returns the SKUs that keep theirs, for quarantine. */
+/** Deletes prices in halves, down to those that stay, and returns these for quarantine. */
 async function keptOf(tx: Tx, skus: readonly string[]): Promise<Quarantined[]> {
   const problem = await attempt(tx, (inner) => deletePrices(inner, skus));
   const [first] = skus;

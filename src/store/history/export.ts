@@ -103,7 +103,6 @@ export const exportColumns = (what: Export): readonly ExportColumn[] =>
 /** Returns the tables and views that these exports read. */
 export const tablesOf = (exports: readonly Export[]): string[] => exports.map((what) => SOURCES[what].from);
 
-/** Whether rows can be selected by time. */
 export const hasSince = (what: Export): boolean => SOURCES[what].since !== undefined;
 
 const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> = {

@@ -22,7 +22,7 @@ export interface Change {
   readonly copy: boolean;
 }
 
-/** Which changes are wanted: those that every part lets through. A part that is null lets all through. */
+/** Which changes are wanted: those that every part lets through. A null part lets all through. */
 export interface Filter {
   readonly kinds: readonly string[] | null;
   /** Compared as catalog.scope compares brands: ignoring the case of A to Z, and blanks around them. */
@@ -39,7 +39,7 @@ export interface Page {
    * The position of the last change that was read, whether or not it passed; if none was read, where reading began.
    */
   readonly readTo: bigint;
-  /** In the first copy: the SKU up to which it was read, or null at its end. Always null for changes. */
+  /** In the first copy: the SKU up to which it was read, null at its end. For changes: null. */
   readonly copiedTo: string | null;
   /** In the first copy: the newest position when it was read. */
   readonly shownTo?: bigint;

@@ -9,8 +9,7 @@ export interface FollowerNow {
   /** While the first copy is being sent: the SKU up to which it is delivered. */
   readonly afterSku: string | null;
   /**
-   * How many changes are after its position (10,000 at most are counted), and how long the first has waited; null if
-   * the position is lost.
+   * Changes after its position, counted up to 10,000, and how long the first has waited; null: the position is lost.
    */
   readonly behind: number | null;
   readonly behindSeconds: number | null;
@@ -36,8 +35,7 @@ export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
 }
 
 /**
- * Deletes a follower, its position and its dead letters. Returns how many dead letters it had; null if no follower
- * has this name.
+ * Deletes a follower, its position and its dead letters; returns how many these were, null if there is no such name.
  */
 export async function forgetFollower(sql: Sql, name: string): Promise<number | null> {
   const [row] = await sql<{ letters: number }[]>`

@@ -1,7 +1,7 @@
 import type { LoneClient } from '../connection/db.ts';
 import { FollowerError, type Holder, type Place } from './followers.ts';
 
-/** The limit for one follower. A receiver that refuses this many batches refuses everything, so the next ones wait. */
+/** For one follower. A receiver that refuses this many batches refuses everything, so later ones wait. */
 export const MAX_DEAD_LETTERS = 100;
 
 /** The result of the last delivery, for people. */
@@ -38,9 +38,7 @@ export class NameHeld {
     );
   }
 
-  /**
-   * Notes that a batch is delivered, or that nothing up to there passes the filter (`said` null: nothing was sent).
-   */
+  /** Notes that a batch is delivered, or that nothing up to there passes the filter (`said` null). */
   async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
     const noted = ', last_status = $7, last_said = $8, last_at = clock_timestamp()';
     await this.#update(
@@ -65,8 +63,8 @@ export class NameHeld {
   }
 
   /**
-   * Makes a batch a dead letter and moves the position past it. Returns false if there are too many dead letters, or
-   * if the name is no longer this session's.
+   * Makes a batch a dead letter and moves the position past it. Returns false if there are too many, or the name is
+   * lost.
    */
   async bury(letter: {
     readonly messageId: string;

@@ -135,7 +135,6 @@ export async function drawHolder(client: LoneClient): Promise<string> {
   return rows[0]?.holder ?? '';
 }
 
-/** Returns the application name of a follower's session. */
 export const followerSession = (name: string | null): string =>
   `catalog-mirror follow${name === null ? '' : ` ${name}`}`;
 

@@ -56,7 +56,6 @@ export interface PrunedMembers {
   readonly unsteady: readonly string[];
 }
 
-/** Nothing was pruned, or it is not known how far. */
 export const NOTHING_PRUNED: PrunedMembers = { upTo: '0', unsteady: [] };
 
 /**

@@ -45,7 +45,7 @@ export const NO_FLOORS: LedgerFloors = {
   magnitudes: [],
 };
 
-/** Fewer versions cost too little for floors to be worthwhile. */
+/** Fewer versions are not worth a floor. */
 const FEW_VERSIONS = 5000;
 /**
  * Milliseconds between full passes per dead version. Passing one takes half a microsecond, so full passes take a
@@ -53,7 +53,7 @@ const FEW_VERSIONS = 5000;
  */
 const MS_A_VERSION = 0.1;
 const MAX_MS = 60_000;
-/** A row that has been due for this long may have been committed only now. */
+/** A row that became due within this time may be committed only now. */
 const MARGIN_MS = 5000;
 
 /** Returns the milliseconds between full passes while this many versions are not vacuumed. */

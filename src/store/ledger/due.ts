@@ -237,7 +237,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
 export interface Turns extends LaneClass {
   readonly reasons: readonly string[];
   readonly intervalSeconds: number;
-  /** The reason for which they are due at that interval. */
+  /** Why they are due at that interval. */
   readonly as: string | null;
 }
 
@@ -266,10 +266,7 @@ export async function bringForward(
   return moved.count;
 }
 
-/**
- * Counts the SKUs that are due now, and those of them that a fill still has to fetch: never priced, and not failed
- * either.
- */
+/** Counts the SKUs that are due now, and those that a fill still has to fetch: never priced, and not failed either. */
 export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
   const [row] = await sql<[{ skus: number; unfetched: number }]>`
     select (count(*) filter (where not catalog_internal.is_waiting(d, clock_timestamp())))::int as skus,

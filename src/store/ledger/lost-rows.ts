@@ -8,10 +8,7 @@ import { TASKS } from './tasks.ts';
  * DELETE removed them, they are created again as in a new mirror.
  */
 
-/**
- * Tables of catalog_internal whose single row the migrations insert. Other single-row tables get theirs when it is
- * needed.
- */
+/** Tables of catalog_internal whose single row the migrations insert; others get theirs when it is needed. */
 export const SINGLE_ROWS = [
   'account',
   'beliefs',
@@ -127,7 +124,7 @@ export async function restorePrices(sql: Sql, most: number): Promise<number> {
   return marked;
 }
 
-/** Marks SKUs whose rows it has locked, so a SKU that is deleted at this moment is not marked. */
+/** Locks the SKUs' rows, so a SKU that is deleted at this moment is not marked. */
 async function markLost(tx: Tx, skus: readonly string[]): Promise<number> {
   const [{ marked }] = await tx<[{ marked: number }]>`
     with locked as materialized (

@@ -85,24 +85,24 @@ export async function endTask(
         next_at = case when next_at > started_at then next_at
                   else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
       where task = ${task} and run = ${run}
-      returning task
+      returning task, failures
     ),
-    counted as (select task from ended where ${end.how === 'failed'}),
-    refused as (${countingRefusals(sql, end.isRefusal === true)})
-    delete from catalog_internal.refused_tasks r using ended where r.task = ended.task and ${end.how === 'done'}`;
+    counted as (select task, failures from ended where ${end.how === 'failed'})
+    ${countingRefusals(sql, end.isRefusal === true)}`;
 }
 
 /**
  * SQL: counts a failure as a refusal if it is one. `counted`, an earlier query of the statement, contains the task.
+ * Nothing resets the refusals: when they are read, at most as many count as there were failures since the last success.
  */
 export function countingRefusals(sql: Sql, isRefusal: boolean) {
   return sql`
-    insert into catalog_internal.refused_tasks as r (task, refusals) select task, 1 from counted where ${isRefusal}
-    on conflict (task) do update set refusals = r.refusals + 1`;
+    insert into catalog_internal.refused_tasks as r (task, refusals) select task, ${Number(isRefusal)}::int from counted
+    on conflict (task) do update set refusals = least(r.refusals, (select failures - 1 from counted)) + excluded.refusals`;
 }
 
 const refusalsOf = (sql: Sql) => sql`
-  coalesce((select r.refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0)`;
+  least(failures, coalesce((select r.refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0))`;
 
 /** Returns those of the tasks that have been due for `forMs` without anybody running them. */
 export async function overdueTasks(
@@ -147,9 +147,7 @@ export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<
 
 /** Makes a task due now, even while it runs (it then runs once more). */
 export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
-  await sql`
-    with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})
-    update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
+  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
 }
 
 export interface TaskState {
@@ -177,8 +175,8 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 }
 
 /**
- * The number of consecutive failed bulk calls from which on all replicas pause between calls. Before that, each call
- * has fewer SKUs, and other SKUs if there are any, because one of them or their number may be the reason.
+ * From this many consecutive failed bulk calls on, all replicas pause between calls. Before that, each call has
+ * fewer SKUs, and others if there are any, because one of them or their number may be the reason.
  */
 export const FAILURES_BEFORE_PAUSE = 4;
 

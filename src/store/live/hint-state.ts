@@ -66,7 +66,6 @@ export type ShownOfSource = Omit<HintRecord, 'moves'>;
 const { moves: _, ...nothing }: HintRecord = UNTESTED;
 export const NOTHING_SHOWN: ShownOfSource = nothing;
 
-/** Returns what such a test adds. */
 export const shownByPrediction = ({ found }: PredictionTest): Partial<ShownOfSource> => ({
   followed: 1,
   stayed: Number(found === 'stayed'),
@@ -85,7 +84,6 @@ export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): Show
 /** How many tests of a source are remembered; older ones fade. */
 export const MAX_TESTED = 500;
 
-/** What a refresh shows about a source. */
 export interface HintTest {
   /** Null for the test that shows how refreshes go in general: there is one for each refresh, whoever hinted at it. */
   readonly source: string | null;

@@ -85,7 +85,7 @@ export interface IncidentChange {
 interface PresentIncident {
   readonly from: IncidentCause | null;
   readonly minutes: number;
-  /** A trial call ended the last incident, and the manifest route's counts have not agreed with it since. */
+  /** A trial call ended the last incident, and the manifest route's counts have not agreed since. */
   readonly disproved: boolean;
 }
 
@@ -128,7 +128,6 @@ export async function forgetTrial(sql: Sql): Promise<void> {
  * row says so for all daemons; live SKUs are then asked for only now and then.
  */
 
-/** What an answer shows about an outage of the live source. */
 export type OutageChange = 'begins' | 'ends';
 
 /**

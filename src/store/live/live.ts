@@ -49,7 +49,7 @@ export interface LivePlan {
   readonly now: number;
 }
 
-/** How many of the most recent calls with live SKUs count as the last ones. */
+/** This many calls with live SKUs count as the last ones. */
 export const LAST_CALLS = 28;
 
 /** SQL fragment that selects a LivePlan as one row. */

@@ -31,8 +31,7 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true })
 
 /**
  * Keys that contain the partner's names, compared byte by byte. The database's own collation would sort them by the
- * operating system's rules, and an operating system upgrade could change these under indexes that are already
- * sorted.
+ * operating system's rules, and an upgrade could change these under indexes that are already sorted.
  */
 export const key = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
 
@@ -159,7 +158,7 @@ export const watchlist = catalog.table(
       'max_age_is_30_seconds_to_365_days',
       sql`${t.maxAge} >= interval '30 seconds' and ${t.maxAge} <= interval '365 days'`,
     ),
-    /** Excludes NaN, too, which is greater than all numbers; neither it nor infinity can be planned with. */
+    /** Excludes NaN, too, which is greater than all numbers: neither can be planned with. */
     check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
     /** No answer could name any other SKU (partner/text.ts, isReadableSku). Sellers read this name, too. */
     check('sku_has_1_to_512_characters', sql`length(${t.sku}) between 1 and 512`),

@@ -76,10 +76,7 @@ export const sync = internal.table(
     catalogFault: text('catalog_fault'),
     /** When the delta chain broke (0010, 0013); null again once a fresh manifest is applied. */
     chainBrokenAt: instant('chain_broken_at'),
-    /**
-     * Consecutive breaks without an applied delta in between: the first fetches a manifest at once, the next ones
-     * wait.
-     */
+    /** Consecutive breaks without an applied delta: the first fetches a manifest at once, the next ones wait. */
     chainBreaks: integer('chain_breaks').notNull().default(0),
     /** The token that the delta rejected: a fresh manifest that offers it again does not help. */
     rejectedSnapshotId: text('rejected_snapshot_id'),
@@ -145,8 +142,8 @@ export const leftTokens = internal.table('left_tokens', {
 });
 
 /**
- * Manifests that were applied because counts differed from the mirror's, but that listed nothing else; one is
- * removed with each later check in which the counts were right (sync/catalog-check-decision.ts).
+ * Manifests that were applied because counts differed from the mirror's, and listed nothing else; one fewer for each
+ * later check with the right counts (sync/catalog-check-decision.ts).
  */
 export const idleManifests = internal.table('idle_manifests', {
   appliedAt: instant('applied_at').primaryKey(),

@@ -20,8 +20,9 @@ export const tasks = internal.table('tasks', {
 });
 
 /**
- * How many of a task's failures were refusals, or for `reprice` rejections; no row: none. Each kind waits by its own
- * count. A table of its own, because sellers' transactions read the task's row: a new column would wait for these.
+ * How many of a task's failures were refusals, or for `reprice` rejections; no row: none. The excess over the failures
+ * is from before the last success. Each kind waits by its own count. A table of its own, because sellers' transactions
+ * read the task's row: a new column would wait for these.
  */
 export const refusedTasks = internal.table('refused_tasks', {
   task: key().primaryKey(),
@@ -78,7 +79,7 @@ export const clock = internal.table(
     highWater: instant('high_water')
       .notNull()
       .default(sql`clock_timestamp()`),
-    /** Since when daemons have watched the clock without interruption and none has seen it jump. */
+    /** Since when daemons have watched it without a break and none has seen it jump. */
     steadySince: instant('steady_since')
       .notNull()
       .default(sql`clock_timestamp()`),

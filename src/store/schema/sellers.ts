@@ -128,10 +128,7 @@ export const hintSources = internal.table('hint_sources', {
   expected: doublePrecision().notNull().default(0),
   unmoved: doublePrecision().notNull().default(0),
   moves: doublePrecision().notNull().default(0),
-  /**
-   * Refreshes after those that found what it had told of; how many found that unchanged, and how many found it
-   * undone.
-   */
+  /** Refreshes after those that found what it had told of; how many found that unchanged, and how many undone. */
   followed: doublePrecision().notNull().default(0),
   stayed: doublePrecision().notNull().default(0),
   undone: doublePrecision().notNull().default(0),

@@ -42,10 +42,7 @@ async function lockHints(tx: Tx): Promise<boolean> {
   return row.locked;
 }
 
-/**
- * Runs `work` on hints in one transaction. Returns null, having done nothing, while another session keeps hints
- * locked.
- */
+/** Runs `work` on hints in one transaction. Does nothing and returns null while another session keeps hints locked. */
 export async function withHints<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
   return await transaction(sql, async (tx) => ((await lockHints(tx)) ? await work(tx) : null)).catch(
     (error: unknown) => {
@@ -228,7 +225,6 @@ export async function pruneHints(sql: Sql): Promise<void> {
   await withHints(sql, forgetOldHints);
 }
 
-/** Does the work of pruneHints within its transaction. */
 export async function forgetOldHints(tx: Tx): Promise<void> {
   await tx`
     delete from catalog_internal.waiting_hints where ctid = any(array(

@@ -113,8 +113,8 @@ export async function readAccount(sql: Sql): Promise<KnownAccount> {
 }
 
 /**
- * Reads the mirrored account as far as it binds whoever starts next: a database without data of that account, and
- * without a daemon, is nobody's, because an address may have been misspelled.
+ * Reads the mirrored account as far as it binds whoever starts next: without data or a daemon of that account the
+ * database is nobody's, because an address may have been misspelled.
  */
 export async function readMirroredAccount(sql: Sql): Promise<KnownAccount> {
   const known = await readAccount(sql);

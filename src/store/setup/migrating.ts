@@ -4,7 +4,7 @@ import { MIGRATING_NAME } from '../connection/session.ts';
 /* What other sessions can see of migrations, whose transaction shows nothing before it commits. */
 
 export interface Migrating {
-  /** The session that migrates while others wait for it; null if there is none. */
+  /** The session that migrates while others wait for it, or null. */
   readonly other: { readonly pid: number; readonly application: string } | null;
   /** How much of the index that a migration is creating is built, in percent; null if Postgres reports none. */
   readonly indexPercent: number | null;

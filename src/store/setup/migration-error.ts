@@ -26,13 +26,17 @@ const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
  */
 const STANDS_ON_IT = new Set(['2BP01', '0A000']);
 
-/** The function within Postgres, the same from 14 to 18, by which PL/pgSQL raises errors of its own. */
-const RAISES = 'exec_stmt_raise';
+/**
+ * Returns whether a function in PL/pgSQL raised the error (the routine's name is the same in Postgres 14 to 18). Those
+ * of migrations only raise 2BP01.
+ */
+const isRaised = (error: unknown): boolean =>
+  sqlState(error) === '0A000' && carried(error, 'routine') === 'exec_stmt_raise';
 
 /** Returns what to do about an error of the migrating transaction. `cause` is what Postgres itself reported. */
 function hintOf(error: unknown, cause: unknown): string {
-  if (STANDS_ON_IT.has(sqlState(error) ?? ''))
-    return carried(error, 'routine') === RAISES ? REMEDIES['refused-by-trigger'].hint : standsOnIt(cause);
+  if (isRaised(error)) return REMEDIES['refused-by-trigger'].hint;
+  if (STANDS_ON_IT.has(sqlState(error) ?? '')) return standsOnIt(cause);
   if (NAME_TAKEN.has(sqlState(error) ?? ''))
     return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
   if (isPrivilegeLacking(sqlState(error)))
@@ -78,7 +82,7 @@ async function tagOf(query: string, folder: string): Promise<string | null> {
       if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
     }
   } catch {
-    // Without the files the migration cannot be determined, and the error already reports that they are missing.
+    // Without the files there is no telling, and the error itself says that they are missing.
   }
   return null;
 }

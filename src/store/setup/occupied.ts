@@ -322,7 +322,7 @@ async function readEncoding(sql: Sql): Promise<string> {
   return encoding;
 }
 
-/** Returns what is wrong with an encoding, and what to do; null if nothing is. Pure. */
+/** Returns what is wrong with an encoding, and what to do, or null. Pure. */
 export function encodingProblem(encoding: string): { readonly what: string; readonly hint: string } | null {
   if (encoding === ENCODING) return null;
   return {

@@ -203,12 +203,11 @@ async function readMisowned(sql: Sql): Promise<Misowned[]> {
     order by 1, 2`;
 }
 
-/** The relation of this role to the mirror's tables, and what it lacks on them. */
 export interface OwnRights {
   readonly role: string;
   /** Who owns most of them; null if there are none. */
   readonly owner: string | null;
-  /** The role to which missing privileges are to be granted: the owner, if this role is a member of it. */
+  /** Whom to grant what is lacking: the owner, if this role is a member of it. */
   readonly acting: string;
   /** Whether they belong to it, or to a role that it is a member of. */
   readonly owns: boolean;

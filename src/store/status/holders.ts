@@ -129,7 +129,7 @@ export async function askLockHoldersAside(sql: Sql, unwaited?: Unwaited): Promis
   }
 }
 
-/** Reads the same; returns an empty list if Postgres cannot be asked. */
+/** Reads the same; empty if Postgres cannot be asked. */
 const readLockHoldersAside = (sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> =>
   askLockHoldersAside(sql, unwaited).catch(() => []);
 

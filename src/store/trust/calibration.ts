@@ -38,7 +38,6 @@ export function binOf(probability: number): number {
   );
 }
 
-/** The sums over tests of one cohort and bin. */
 export interface CalibrationBin {
   readonly cohort: string;
   readonly bin: number;

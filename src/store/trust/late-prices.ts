@@ -47,7 +47,7 @@ export function learnSecondLooks(
 ): SecondLooks {
   if (looks === 0) return held;
   const before = held.share < 1 && found > 0 ? fadedTo(held, DOUBTED_LOOKS) : held;
-  // As if they had come one by one, with the changes spread evenly.
+  // As if they had come one by one, spread evenly.
   const left = Math.exp(-looks / MEMORY_LOOKS);
   const weight = (MEMORY_LOOKS * (1 - left)) / looks;
   const known = { looks: before.looks * left + looks * weight, found: before.found * left + found * weight };

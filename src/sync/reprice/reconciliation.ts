@@ -1,7 +1,7 @@
 import { doubling } from '../../lib/duration.ts';
 import { refuses } from '../../pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/answers.ts';
-import type { SkuResult } from '../../store/answer/types.ts';
+import type { ErrorCause, SkuResult } from '../../store/answer/types.ts';
 import { CEILING_MET, type ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../settings.ts';
 import { type FailedKind, OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
@@ -203,7 +203,7 @@ export function skuResultOf(
     }
     case 'error': {
       const { errorMs } = settings.intervals;
-      const because = 'failure' in skuAnswer ? `call-${skuAnswer.failure}` : skuAnswer.because;
+      const because: ErrorCause = 'failure' in skuAnswer ? `call-${skuAnswer.failure}` : skuAnswer.because;
       const failed = { sku, kind: 'error', because } as const;
       if (cut && because === 'omitted') return { ...failed, waitMs: errorMs, blame: 'general' };
       if (liveFails && asked.live) {

@@ -112,16 +112,18 @@ function presentHeaders(source: SecretSource | null): Readonly<Record<string, st
   return parseHeaderPairs(source.read()) ?? {};
 }
 
-/** Describes the sender. OTEL_RESOURCE_ATTRIBUTES takes precedence, except over the service name. */
+/**
+ * Describes the sender. OTEL_RESOURCE_ATTRIBUTES takes precedence; over its service name, as the detector knows,
+ * OTEL_SERVICE_NAME does.
+ */
 function resourceOf({ serviceName }: Config['traces'], mirror: string): Resource {
   return resourceFromAttributes({
+    'service.name': serviceName,
     'service.version': VERSION,
     'host.name': hostname(),
     'process.pid': process.pid,
     'catalog_mirror.name': mirror,
-  })
-    .merge(detectResources({ detectors: [envDetector] }))
-    .merge(resourceFromAttributes({ 'service.name': serviceName }));
+  }).merge(detectResources({ detectors: [envDetector] }));
 }
 
 function samplerOf({ sampler, ratio }: Config['traces']): Sampler {
