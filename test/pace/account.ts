@@ -8,16 +8,16 @@ import {
 } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 
-/** How a request ends; `lost`: its process dies before the answer. */
+/** How a request ends. `lost`: its process dies before the answer. */
 export type End = RequestOutcome | 'lost';
 
-/** An account on a clock of its own: sends through the pacer and remembers what it sent. */
+/** An account on a clock of its own, which sends through the pacer and remembers what it sent. */
 export class Account {
   readonly limits: PaceLimits;
   readonly sends: number[] = [];
   state: PaceState;
   now = 1_700_000_000_000;
-  /** How many sends have left the window: time only grows. */
+  /** How many sends have left the window. Time only grows. */
   #left = 0;
   readonly #underway: { at: number; sentAt: number; outcome: RequestOutcome }[] = [];
 
@@ -39,7 +39,7 @@ export class Account {
     return decide(this.limits, this.state, this.recent(), this.now);
   }
 
-  /** Sends if the pacer lets it; the answer comes `latencyMs` later. */
+  /** Sends if the pacer allows it. The answer comes `latencyMs` later. */
   send(outcome: End, latencyMs: number): boolean {
     const decision = this.ask();
     if (!decision.go) return false;
@@ -49,7 +49,7 @@ export class Account {
     return true;
   }
 
-  /** Lets time pass; answers come in on the way. */
+  /** Lets time pass, and settles the answers that arrive meanwhile. */
   pass(ms: number): void {
     const end = this.now + ms;
     for (;;) {
@@ -67,7 +67,7 @@ export class Account {
     this.state = settled(this.limits, this.state, { sentAt, outcome, sendsInWindow }, this.now);
   }
 
-  /** Waits for the next place, however often the pacer puts it off, and sends. Returns how long that took. */
+  /** Waits until the pacer allows a request, however often it delays it, and sends. Returns how long that took. */
   sendNext(outcome: End, latencyMs = 0): number {
     const from = this.now;
     for (let patience = 0; patience < 5000; patience += 1) {

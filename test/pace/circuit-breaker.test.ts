@@ -12,7 +12,7 @@ function onClock() {
 }
 
 describe('refusals of one process', () => {
-  test('hold nobody back while the whole fleet is refused: the shared back-off is enough', () => {
+  test('do not open the breaker while the whole fleet is refused: the shared back-off is enough', () => {
     const { breaker } = onClock();
     for (let times = 1; times <= 20; times += 1) {
       breaker.refused(times);
@@ -21,7 +21,7 @@ describe('refusals of one process', () => {
     expect(breaker.explain()).toBeNull();
   });
 
-  test('in between others’ successes hold it back longer each time, ten back-offs at most', () => {
+  test('open the breaker for longer each time between others’ successes, for ten back-offs at most', () => {
     const { breaker, pass } = onClock();
     const holds = [1, 2, 3, 4, 5, 6, 7].map(() => {
       breaker.refused(1);
@@ -33,7 +33,7 @@ describe('refusals of one process', () => {
     expect(holds).toEqual([0, 2, 4, 8, 10, 10, 10]);
   });
 
-  test('make its own credential suspect from the third on, with since when and how often', () => {
+  test('raise suspicion of its own credential from the third on, with the time of the first and their number', () => {
     const { breaker } = onClock();
     breaker.refused(1);
     breaker.refused(1);
@@ -44,7 +44,7 @@ describe('refusals of one process', () => {
     );
   });
 
-  test('are forgotten with a success or a new credential', () => {
+  test('are forgotten after a success or a new credential', () => {
     const { breaker } = onClock();
     for (let i = 0; i < 5; i += 1) breaker.refused(1);
     breaker.cleared();
@@ -73,7 +73,10 @@ test.each<[string, boolean, Partial<typeof KNOWN>]>([
   ['others have sent before the last refusal only', false, { refusedAt: 800 }],
   ['all back off', false, { backoffUntil: 2000 }],
   ['its request was under way when the last refusal came', true, { sentAt: 500, own: [600, 700, 900] }],
-])('a refusal of a process whose credential is suspected, where %s, is its own: %s', (_name, own, facts) => {
-  const known = { ...KNOWN, ...facts };
-  expect(concernsOneOnly(known, known, [100, 300, 600, 700, 900])).toBe(own);
-});
+])(
+  'a refusal of a process with a suspected credential, if %s, concerns that process only: %s',
+  (_name, own, facts) => {
+    const known = { ...KNOWN, ...facts };
+    expect(concernsOneOnly(known, known, [100, 300, 600, 700, 900])).toBe(own);
+  },
+);

@@ -23,18 +23,18 @@ describe('beside the account’s other users', () => {
   const shared = limits({ account: { limit: 200, floor: 20 } });
   const all = sendsPerWindow({ ...shared, maxPerWindow: 200 });
 
-  test('a twentieth of the account’s limit stays free for more of theirs', () => {
+  test('a twentieth of the account’s limit stays free so that the others can grow', () => {
     expect(ownMost(shared, 100)).toBe(all - 100 - 10);
     expect(ownMost({ ...shared, account: { limit: 190, floor: 20 } }, 100)).toBe(187 - 100 - 10);
   });
 
-  test('the mirror keeps its floor, however many they are', () => {
+  test('the mirror keeps its floor, however many requests they send', () => {
     expect(ownMost(shared, 170)).toBe(20);
     expect(ownMost(shared, 1000)).toBe(20);
     expect(ownMost({ ...shared, account: { limit: 200, floor: 0.4 } }, 1000)).toBe(1);
   });
 
-  test('the mirror has no more than its share, however few they are', () => {
+  test('the mirror gets no more than its share, however few requests they send', () => {
     expect(ownMost(shared, 1)).toBe(sendsPerWindow(shared));
     expect(ownMost(shared, 0)).toBe(sendsPerWindow(shared));
     expect(ownMost({ ...shared, account: { limit: 200, floor: 500 } }, 10)).toBe(sendsPerWindow(shared));
@@ -42,7 +42,7 @@ describe('beside the account’s other users', () => {
 });
 
 describe('windows that are not a minute', () => {
-  test('calls a minute are those of a window, in proportion', () => {
+  test('calls per minute are in proportion to the calls of a window', () => {
     const short = limits({ windowMs: 10_000, maxPerWindow: 22 });
     expect(sendsPerWindow(short)).toBe(19);
     expect(sendsPerMinute(short)).toBe(19 * 6);
@@ -65,15 +65,15 @@ describe('the ceiling', () => {
     expect(after(480)).toBe(50);
   });
 
-  test('is none below one, and none that shrinks while the clock goes back', () => {
+  test('is never below one, and does not shrink while the clock goes back', () => {
     expect(ceilingAt(limits(), from(0.2), NOW)).toBe(1);
     expect(ceilingAt(limits(), from(10), NOW - MINUTE)).toBe(10);
   });
 
-  test('that has fallen below what was sent is waited for until enough of that has left', () => {
+  test('that fell below what was sent makes senders wait until enough sends have left the window', () => {
     const sends = [50, 40, 30, 20, 10].map((secondsAgo) => NOW - secondsAgo * 1000);
     const span = MINUTE + guardMs(limits());
-    // Three are allowed, so the third from the end has to go.
+    // Three are allowed, so the third from the end must leave first.
     expect(decide(limits(), from(3), sends, NOW)).toEqual({
       go: false,
       at: NOW - 30_000 + span,

@@ -8,13 +8,14 @@ import { runs } from '../support/soak.ts';
 import { Fleet } from './fleet.ts';
 
 /*
- * Daemons of one account in any trouble that passes (a wrong secret, a blocked address, a restart), at a partner that
- * counts and may lower the account's limit for a while. Latencies and ledgers differ, several requests are under way.
+ * Daemons of one account in any trouble that passes (a wrong secret, a blocked address, a restart). The partner
+ * counts requests, and may lower the account's limit for a while. Latencies and ledgers differ, and several
+ * requests are under way at once.
  */
 
 const MINUTE = 60_000;
 const SHARE = 120;
-/** All is well again from then on. */
+/** All troubles are over from then on. */
 const WELL_AT = 70 * MINUTE;
 const END_AT = 115 * MINUTE;
 
@@ -28,7 +29,7 @@ interface Daemon {
   readonly latencyMs: number;
   readonly mostUnderWay: number;
   readonly wrong: Span | null;
-  /** Its credential is read again from a file; else somebody has it put right at the partner's. */
+  /** Whether it rereads its credential from a file. If not, somebody corrects the credential at the partner. */
   readonly hasFile: boolean;
   readonly blocked: Span | null;
   readonly away: Span | null;
@@ -69,7 +70,7 @@ const anyAccount = record({
 
 const isIn = (span: Span | null, at: number) => span !== null && at >= span.from && at < span.to;
 
-/** What a request met, and when it arrived. */
+/** How a request ended, and when it arrived. */
 interface Met {
   readonly at: number;
   readonly what: 'ok' | 'too-many' | 'wrong' | 'blocked';
@@ -78,7 +79,7 @@ interface Met {
 class Played {
   readonly fleet = new Fleet();
   readonly met: Met[] = [];
-  /** When each request was sent by the ledger, and each daemon backed off alone. */
+  /** When the ledger let each request go, and when a daemon backed off alone. */
   readonly sent: number[] = [];
   readonly alone: number[] = [];
   readonly #account: Account;
@@ -106,7 +107,7 @@ class Played {
     return this;
   }
 
-  /** A process: it sends whenever it may. */
+  /** A process that sends whenever it may. */
   async #run(daemon: Daemon, until: number): Promise<void> {
     const { fleet } = this;
     const breaker = createCircuitBreaker(fleet.clock, this.#limits);
@@ -167,11 +168,11 @@ const mostInAMinute = (times: readonly number[]): number => {
   }, 0);
 };
 
-/** Requests a minute that its daemons have hands for, while one answer after the other takes twice as long as most. */
+/** Requests a minute that its daemons can send if every answer takes twice the usual latency. */
 const ableTo = ({ daemons }: Account): number =>
   daemons.reduce((sum, { latencyMs, mostUnderWay }) => sum + (mostUnderWay * MINUTE) / (2 * latencyMs), 0);
 
-test('daemons in any trouble keep to the limit, learn a lower one, tell each other, and are well again after it', async () => {
+test('daemons in any trouble keep to the limit, learn a lower one, inform each other and recover fully', async () => {
   await assert(
     asyncProperty(anyAccount, async (account) => {
       const { met, sent, alone } = await new Played(account).play();
@@ -179,8 +180,8 @@ test('daemons in any trouble keep to the limit, learn a lower one, tell each oth
       const letThrough = met.filter(({ what }) => what === 'ok').map(({ at }) => at);
       const tooMany = met.filter(({ what }) => what === 'too-many').length;
       expect(tooMany).toBeLessThanOrEqual(150);
-      // Whoever backs off alone leaves it to others to be let through. Several with a wrong secret may take each other for
-      // those, where a back-off is short.
+      // A daemon that backs off alone leaves others to be let through. Several daemons with a wrong secret may
+      // mistake each other for those if the back-off is short.
       const inTrouble = (at: number) =>
         account.daemons.filter(({ wrong, blocked }) => isIn(wrong, at) || isIn(blocked, at)).length;
       for (const at of alone.filter((one) => inTrouble(one) === 1))

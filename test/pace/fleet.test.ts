@@ -16,13 +16,13 @@ interface Member {
   readonly ledgerMs: number;
   /** How its requests end. */
   readonly outcome: RequestOutcome;
-  /** It is gone from then on. */
+  /** When it leaves the fleet. */
   readonly until?: number;
-  /** Its PARTNER_BACKOFF; a minute where left out. */
+  /** Its PARTNER_BACKOFF; a minute by default. */
   readonly backoffMs?: number;
 }
 
-/** A member at work: it sends whenever it may, and tells how each of its requests ended. */
+/** Runs a member, which sends whenever it may and tells how each of its requests ended. */
 async function work(
   fleet: Fleet,
   { ledgerMs, outcome, until = Infinity, backoffMs = MINUTE }: Member,
@@ -49,7 +49,7 @@ async function work(
   }
 }
 
-/** How many half-open requests it takes until one is let through. */
+/** Counts the half-open requests until one is let through. */
 async function halfOpenUntilLetThrough(members: readonly Member[], random: () => number): Promise<number> {
   const fleet = new Fleet();
   let tried = 0;
@@ -65,7 +65,7 @@ async function halfOpenUntilLetThrough(members: readonly Member[], random: () =>
   return tried;
 }
 
-/** The next permit of a pacer, however long that takes. */
+/** Waits for the pacer's next permit, however long that takes. */
 async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
   for (;;) {
     const acquired = await pacer.acquire('reprice', 15_000);
@@ -74,12 +74,15 @@ async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
   }
 }
 
-describe('a daemon whose credential alone is wrong, for hours,', () => {
+describe('a daemon that alone has a wrong credential, for hours,', () => {
   const HOUR = 60 * MINUTE;
   const WRONG: Member = { ledgerMs: 0, outcome: 'throttled-or-forbidden' };
   const RIGHT: Member = { ledgerMs: 2, outcome: 'ok' };
 
-  /** Requests of each member in the second hour, and what the first one said in it of its back-offs. */
+  /**
+   * Returns each member's requests in the second hour, and what the first member reported of its back-offs in that
+   * hour.
+   */
   async function secondHour(members: readonly Member[], random = () => 0.5) {
     const fleet = new Fleet();
     const sent = members.map(() => 0);
@@ -97,7 +100,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     return { sent, said: new Set(said), state: fleet.state };
   }
 
-  test('costs the others none of their pace, and says each time that it is its own', async () => {
+  test('does not slow the others down, and reports each time that the fault is its own', async () => {
     const { sent, said, state } = await secondHour([WRONG, RIGHT]);
     expect(sent[1]).toBeGreaterThan(60 * 116);
     expect(state).toMatchObject({ refusal: null, backoffUntil: null });
@@ -106,11 +109,11 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     expect(said).toEqual(new Set(['own-credential alone 10']));
   });
 
-  test('costs the others next to nothing of it, however many there are of either, and wherever they are', async () => {
+  test('hardly slows the others down, however many there are of either kind, and wherever they are', async () => {
     const many = array(integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 });
     await assert(
       asyncProperty(many, many, integer(), async (wrong, right, seed) => {
-        // Lots of their own: with the same one, all would give way together.
+        // Each has random numbers of its own: with the same ones, all would give way together.
         const random = seeded(seed);
         const members = [
           ...wrong.map((ledgerMs): Member => ({ ...WRONG, ledgerMs })),
@@ -118,8 +121,8 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
         ];
         const { sent } = await secondHour(members, random);
         expect(sent.slice(0, wrong.length).every((n) => n <= 8)).toBe(true);
-        // Of a hundred such fleets some three stand still once, for five minutes, such as [[7, 1], [2]]; the example does
-        // twice, as one of a thousand.
+        // About three of a hundred such fleets stand still once, for five minutes, such as [[7, 1], [2]]. One in a
+        // thousand does so twice, as the example does.
         expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 95);
       }),
       { numRuns: runs(4), examples: [[[7, 12], [2, 8], 0]] },
@@ -127,7 +130,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
   });
 
   test.each([1000, 5000, MINUTE])(
-    'has all back off, so that all are told of it, once the others are gone, with a back-off of %d ms',
+    'makes all back off and thereby learn of it once the others are gone, with a back-off of %d ms',
     async (backoffMs) => {
       const { said, state } = await secondHour([
         { ...WRONG, backoffMs },
@@ -138,7 +141,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     },
   );
 
-  /** Two of them: three requests of the first one are refused, while those of the other are let through. */
+  /** Plays two daemons: three requests of the first are refused while those of the other are let through. */
   async function suspected(then: (fleet: Fleet, wrong: Pacer, right: Pacer) => Promise<void>) {
     const fleet = new Fleet();
     const told: string[] = [];
@@ -176,9 +179,9 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     expect(openMinutes).toBeCloseTo(8, 1);
   });
 
-  test('takes its next request for its own before it knows that it may send it', async () => {
+  test('counts its next request as its own before it knows that it may send it', async () => {
     const { told } = await suspected(async (fleet, wrong) => {
-      // What the other one has sent is long ago.
+      // The other daemon's last request is long ago.
       await fleet.sleep(20 * MINUTE);
       const permit = await nextPermit(fleet, wrong);
       await fleet.sleep(10_000);
@@ -191,7 +194,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
   });
 });
 
-test('a daemon that was let through since it last tried in vain gives way to nobody', async () => {
+test('a daemon that was let through since its last refused attempt gives way to nobody', async () => {
   const fleet = new Fleet();
   const ledger = fleet.reachedIn(() => 5);
   const [one, other] = [0, 0].map(() => pacerOver(ledger, fleet.clock, LIMITS, {}, undefined, () => 1));
@@ -211,7 +214,7 @@ test('a daemon that was let through since it last tried in vain gives way to nob
   expect(late).toBeLessThan(100);
 });
 
-test('a daemon that is nearer to Postgres, and is refused or reaches no partner, keeps no other one from trying', async () => {
+test('a daemon nearer to Postgres that is refused, or reaches no partner, does not keep others from trying', async () => {
   const anyMember = record({ ledgerMs: integer({ min: 1, max: 20 }), refused: boolean() });
   await assert(
     asyncProperty(
@@ -220,7 +223,7 @@ test('a daemon that is nearer to Postgres, and is refused or reaches no partner,
       integer({ min: 1, max: 2_147_483_646 }),
       async (wrong, ledgerMs, seed) => {
         const members = wrong.map(({ ledgerMs: ms, refused }, n): Member => {
-          // The first one begins the back-off.
+          // The first one starts the back-off.
           return {
             ledgerMs: n === 0 ? 0 : ms,
             outcome: n === 0 || refused ? 'throttled-or-forbidden' : 'network',

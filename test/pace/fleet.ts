@@ -2,7 +2,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import type { PaceLedger, PaceUpdate, PaceView } from '../../src/pace/ledger.ts';
 import type { PaceState } from '../../src/pace/policy.ts';
 
-/** A ledger in memory, on a clock of its own, in which whoever waits wakes in order of time. */
+/** A ledger in memory, on a clock of its own, in which waiters wake in order of time. */
 export class Fleet {
   now = 0;
   state: PaceState | null = null;
@@ -30,7 +30,7 @@ export class Fleet {
     }
   }
 
-  /** A process's connection to the ledger: so many milliseconds one way. */
+  /** A process's connection to the ledger, which takes `ms` milliseconds one way. */
   reachedIn(ms: () => number): PaceLedger {
     return {
       withPace: async <T>(spanMs: number, update: (view: PaceView) => PaceUpdate<T>) => {

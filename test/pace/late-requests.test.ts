@@ -6,7 +6,7 @@ import { Account } from './account.ts';
 const MINUTE = 60_000;
 const FORBIDDEN = 'throttled-or-forbidden';
 
-test('however late each request leaves after its decision, no minute at the server has more than the share', () => {
+test('however long after its decision each request leaves, no minute at the server exceeds the share', () => {
   const anyPhase = record({
     sends: integer({ min: 1, max: 200 }),
     lateMs: integer({ min: 0, max: LAPSES_AFTER_MS }),
@@ -45,7 +45,7 @@ test('however late each request leaves after its decision, no minute at the serv
   );
 });
 
-test('a refusal that comes once a back-off is over, of a request that was under way when that began, begins no other one', () => {
+test('a refusal after a back-off, of a request that was under way when the back-off began, starts no new one', () => {
   const account = new Account({ maxPerWindow: 120, windowMs: MINUTE, backoffMs: 10_000 });
   account.sendNext(FORBIDDEN, 2000);
   account.sendNext(FORBIDDEN, 55_000);
@@ -56,13 +56,13 @@ test('a refusal that comes once a back-off is over, of a request that was under 
   const resumed = account.state;
   account.pass(MINUTE);
   expect(account.state).toBe(resumed);
-  // One that was sent since then does.
+  // A request sent since then does.
   account.sendNext(FORBIDDEN);
   account.pass(0);
   expect(account.state).toMatchObject({ refusals: 1 });
 });
 
-test('a refusal after the clock is set back begins a back-off, though the one before is of a time to come', () => {
+test('a refusal after the clock is set back starts a back-off, though the previous one is dated in the future', () => {
   const account = new Account({ maxPerWindow: 120, windowMs: MINUTE, backoffMs: 10_000 });
   account.sendNext(FORBIDDEN);
   account.pass(0);

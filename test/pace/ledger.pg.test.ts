@@ -36,7 +36,7 @@ async function sendTimes(): Promise<number[]> {
 }
 
 describe('the shared pace', () => {
-  test('lets exactly as many through as there are places, however many replicas ask at once', async () => {
+  test('grants exactly as many permits as the window has room for, however many replicas ask at once', async () => {
     const tryOnce = (sql: Sql) =>
       withPace(sql, HOUR, ({ sends }) =>
         sends.length < 10 ? { send: 'lane', result: true } : { result: false },
@@ -49,7 +49,7 @@ describe('the shared pace', () => {
     expect(await sendTimes()).toHaveLength(10);
   });
 
-  test('holds the rolling window for pacers of several processes, at their full speed', async () => {
+  test('keeps to the rolling window when pacers of several processes run at full speed', async () => {
     const ready = { ...initialPace(LIMITS, 0), raisedAt: 0 };
     await withPace(store.sql, 1, () => ({ state: ready, result: null }));
     const pacers = [pacer(store.sql), pacer(other), pacer(store.sql)];
@@ -68,7 +68,7 @@ describe('the shared pace', () => {
     expect(arrivals).toHaveLength(48);
   });
 
-  test('is backed off for everyone by one refusal, and one half-open request alone breaks the back-off', async () => {
+  test('backs everyone off after one refusal, until a single half-open request succeeds', async () => {
     const heard: string[] = [];
     const events: PacerEvents = {
       backedOff: ({ outcome, refusals }) => heard.push(`backed off ${outcome} ${refusals}`),
@@ -87,7 +87,7 @@ describe('the shared pace', () => {
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(limits.backoffMs);
   });
 
-  test('of a cancelled permit is as if it had not been asked for; a cancelled half-open request lets another go', async () => {
+  test('forgets a cancelled permit; after a cancelled half-open request another one may go', async () => {
     const one = pacer(store.sql);
     await granted(await one.acquire('lane', HOUR)).cancel();
     expect(await sendTimes()).toEqual([]);
@@ -100,7 +100,7 @@ describe('the shared pace', () => {
     expect(state).toMatchObject({ backoffUntil: null, halfOpenSentAt: null, refusals: 0 });
   });
 
-  test('gives a wait longer than the caller’s patience back as a value, and stops waiting when told to', async () => {
+  test('returns a wait longer than the caller’s patience as a value, and stops waiting when aborted', async () => {
     const slow = { maxPerWindow: 1, windowMs: HOUR, backoffMs: HOUR };
     const one = pacer(store.sql, slow);
     granted(await one.acquire('lane', 0));
@@ -113,7 +113,7 @@ describe('the shared pace', () => {
     expect(await one.acquire('lane', 10, never)).toMatchObject({ kind: 'wait' });
   });
 
-  test('of a permit tells whether it had to be waited for, behind another one too', async () => {
+  test('tells with each permit whether the caller had to wait, also behind another caller', async () => {
     const one = pacer(store.sql, { maxPerWindow: 20, windowMs: 8000, backoffMs: HOUR });
     const waited = async () => {
       const acquired = await one.acquire('lane', HOUR);
@@ -123,11 +123,11 @@ describe('the shared pace', () => {
     expect(await Promise.all([waited(), waited()])).toEqual([true, true]);
     await granted(await one.acquire('lane', HOUR)).cancel();
     await store.sql`delete from catalog_internal.pace_sends`;
-    // Nothing was sent, so nothing keeps the next one waiting.
+    // Nothing was sent, so the next caller need not wait.
     expect(await Promise.all([waited(), waited()])).toEqual([false, true]);
   });
 
-  test('is read by a clock that goes on while the lock is waited for', async () => {
+  test('reads a clock that keeps running while it waits for the lock', async () => {
     let begun = () => {};
     const locked = new Promise<void>((resolve) => (begun = resolve));
     const holding = other.begin(async (tx) => {
@@ -142,7 +142,7 @@ describe('the shared pace', () => {
     expect(result).toBeGreaterThanOrEqual(await holding);
   });
 
-  test('grants nothing where the send cannot be logged, and leaves its state as it was', async () => {
+  test('grants nothing and keeps its state if the send cannot be logged', async () => {
     await withPace(store.sql, 1, () => ({ state: initialPace(LIMITS, 1000), result: null }));
     const one = pacer(store.sql);
     await using _ = await failing(store.sql, 'insert on catalog_internal.pace_sends');
@@ -153,7 +153,7 @@ describe('the shared pace', () => {
     expect((await readPace(store.sql, HOUR)).state).toMatchObject({ raisedAt: 1000, refusals: 0 });
   });
 
-  test('counts requests that another program of the seller wrote into the log', async () => {
+  test('counts requests that another program of the seller logged', async () => {
     const limits = { maxPerWindow: 6, windowMs: HOUR, backoffMs: HOUR };
     await store.sql`
       insert into catalog_internal.pace_sends (sent_at, lane) select now() - interval '1 minute', 'other' from generate_series(1, 5)`;
@@ -163,7 +163,7 @@ describe('the shared pace', () => {
     });
   });
 
-  test('keeps its state to the millisecond', async () => {
+  test('stores its state to the millisecond', async () => {
     const state = {
       ceiling: 33.25,
       raisedAt: 1_763_700_000_123,
@@ -180,7 +180,7 @@ describe('the shared pace', () => {
     expect((await readPace(other, 1)).state).toEqual(state);
   });
 
-  test('forgets sends that no window reaches, and the one that was taken back', async () => {
+  test('prunes sends that no window reaches, and the cancelled one', async () => {
     const { sendId } = await withPace(store.sql, 1, () => ({ send: 'lane', result: null }));
     await withPace(store.sql, 1, () => ({ send: 'lane', result: null }));
     await unsend(store.sql, sendId ?? '');
@@ -189,7 +189,7 @@ describe('the shared pace', () => {
     expect((await readPace(store.sql, HOUR)).sends).toHaveLength(1);
   });
 
-  test('whose decision throws sends nothing and frees the lock', async () => {
+  test('sends nothing and frees the lock if the decision throws', async () => {
     const failing = withPace(store.sql, 1, () => {
       throw new Error('no decision');
     });
@@ -199,7 +199,7 @@ describe('the shared pace', () => {
   });
 });
 
-test('every wait for a turn is told: how long until it came, or what put it off', async () => {
+test('the pacer reports every wait: how long it took, or what ended it without a permit', async () => {
   const waits: { lane: string; ms: number; putOff: string | null }[] = [];
   const limits = { maxPerWindow: 8, windowMs: 4000, backoffMs: 60_000 };
   const one = pacer(store.sql, limits, { waited: (event) => waits.push(event) });

@@ -13,7 +13,7 @@ const limitsOf = (limit: number, share: number, floor: number) =>
     }),
   );
 
-test('the limits are in requests of a window and milliseconds, as configured', () => {
+test('limits are requests per window and milliseconds, as configured', () => {
   expect(limitsOf(200, 0.6, 0.25)).toEqual({
     maxPerWindow: 120,
     windowMs: 90_000,
@@ -28,7 +28,7 @@ test.each([
   [10, 0.15, 1],
   [3, 0.34, 1],
   [200, 1, 200],
-])('of %i requests a share of %d are %i: what does not divide is left to others', (limit, share, most) => {
+])('of %i requests a share of %d is %i: the fraction is left to others', (limit, share, most) => {
   expect(limitsOf(limit, share, 0.1).maxPerWindow).toBe(most);
 });
 
@@ -37,7 +37,7 @@ test.each([
   [200, 0.3, 0.9, 60],
   [10, 0.5, 0.01, 1],
 ])(
-  'of %i requests with a share of %d, a floor of %d are %i: never more than the share, never none',
+  'of %i requests with a share of %d, a floor of %d is %i: at most the share, at least one',
   (limit, share, floor, least) => {
     expect(limitsOf(limit, share, floor).account.floor).toBe(least);
   },

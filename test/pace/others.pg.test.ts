@@ -18,7 +18,7 @@ const SETTINGS = settingsWith({
 });
 const LIMITS = paceLimits(SETTINGS);
 const SPAN_MS = LIMITS.windowMs + guardMs(LIMITS);
-/** What other services may have in a window: all but the mirror's floor. */
+/** The most that other services may send in a window: everything but the mirror's floor. */
 const MOST = sendsPerWindow({ ...LIMITS, maxPerWindow: 60 }) - 12;
 
 let database: TestDatabase;
@@ -49,7 +49,7 @@ const take = async (tx: Pick<Sql, 'unsafe'>): Promise<number> => {
 const counted = async () => (await readPace(sql, SPAN_MS)).others;
 
 describe('catalog.take_request in a transaction that stays open', () => {
-  test('holds up neither the mirror nor another service, and is counted at once', async () => {
+  test('delays neither the mirror nor another service, and is counted at once', async () => {
     await services.begin(async (tx) => {
       await tx`set local idle_in_transaction_session_timeout = 0`;
       expect(await take(tx)).toBe(0);
@@ -69,7 +69,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
     expect(await counted()).toBe(2);
   });
 
-  test('and is rolled back stays counted: the request may have been sent', async () => {
+  test('stays counted after a rollback, because the request may have been sent', async () => {
     const rolledBack = services.begin(async (tx) => {
       expect(await take(tx)).toBe(0);
       throw new Error('the service changed its mind');
@@ -79,7 +79,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
     expect([...(await sql`select from catalog_internal.pace_sends`)]).toEqual([]);
   });
 
-  test('however many of them there are, and however they end, lets through as many as there is room for', async () => {
+  test('grants as many requests as there is room for, however many transactions there are and however they end', async () => {
     const call = fc.record({
       calls: fc.integer({ min: 1, max: 12 }),
       end: fc.constantFrom('commit', 'rollback', 'stay open'),
@@ -122,7 +122,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
     );
   });
 
-  test('that does not see what was sent since it began is refused, and says why', async () => {
+  test('is refused with a hint if its snapshot hides what was sent since it began', async () => {
     const old = services.begin('isolation level repeatable read', async (tx) => {
       await tx`select pg_sleep(1.1)`;
       await take(tx);
@@ -133,7 +133,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
     });
     const young = await services.begin('isolation level serializable', (tx) => take(tx));
     expect(young).toBe(0);
-    // Another name for read committed.
+    // A synonym of read committed.
     const committed = await services.begin('isolation level read uncommitted', async (tx) => {
       await tx`select pg_sleep(1.1)`;
       return await take(tx);
@@ -141,7 +141,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
     expect(committed).toBe(0);
   });
 
-  test('no service whose transactions are serializable fails for another one, and loses what was counted for it', async () => {
+  test('serializable services do not fail because of each other, and each of their requests is counted', async () => {
     const served = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const service = connect(database.url, { max: 1 });
@@ -161,9 +161,9 @@ describe('catalog.take_request in a transaction that stays open', () => {
   });
 });
 
-test('requests count until the end of the part that they were counted in leaves the window', async () => {
+test('requests count until the part of the window in which they were counted has left it', async () => {
   const [{ part }] = await sql<[{ part: number }]>`select catalog_internal.others_part()::int as part`;
-  /** Seven requests of a part that ended so long after the window began. */
+  /** Returns the count of seven requests in a part that ended `afterMs` after the window began. */
   const countedOf = async (afterMs: number) => {
     const back = Math.round(SPAN_MS) + part - Math.round(afterMs);
     await sql`
@@ -175,7 +175,7 @@ test('requests count until the end of the part that they were counted in leaves 
   expect(await countedOf(-1)).toBe(0);
 });
 
-test('catalog.take_request behind a daemon that is frozen with the lock says when to ask again', async () => {
+test('catalog.take_request says when to ask again while a frozen daemon holds the lock', async () => {
   let free = () => {};
   const frozen = new Promise<void>((resolve) => (free = resolve));
   let begun = () => {};

@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** As after a window in which no other service of the account asked, and no seller for a SKU. */
+/** Resets the counts, as after a window without requests of other services or of sellers for a SKU. */
 export async function forgetOthers(sql: Sql): Promise<void> {
   await sql`
     select setval(format('catalog_internal.refreshes_%s', of)::regclass, 1, false) from unnest(array['paid', 'asked', 'refused']) as of`;

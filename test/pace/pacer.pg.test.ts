@@ -11,7 +11,7 @@ const store = useStore();
 const LIMITS: PaceLimits = { maxPerWindow: 1000, windowMs: 1000, backoffMs: HOUR };
 const FORBIDDEN = 'throttled-or-forbidden';
 
-/** One process of the fleet, and how often it was told to look at its credential file. */
+/** One process of the fleet, with a count of how often it was told to read its credential file. */
 function daemon() {
   let looks = 0;
   const breaker = createCircuitBreaker(systemClock, LIMITS);
@@ -35,7 +35,7 @@ function daemon() {
 }
 
 describe('a daemon beside one that was refused', () => {
-  test('looks at its credential file once before it sends again, though it was never refused itself', async () => {
+  test('reads its credential file once before it sends again, though it was never refused itself', async () => {
     const [refused, other] = [daemon(), daemon()];
     await refused.send('ok');
     await other.send('ok');
@@ -53,7 +53,7 @@ describe('a daemon beside one that was refused', () => {
     expect(other.looks()).toBe(before + 1);
   });
 
-  test('goes on while that one is paused, which gives shared tasks back at once and looks at its file', async () => {
+  test('continues while the refused one is paused, which returns shared tasks at once and reads its file', async () => {
     const [good, bad] = [daemon(), daemon()];
     for (let i = 0; i < 2; i += 1) {
       await bad.send(FORBIDDEN);
@@ -70,7 +70,7 @@ describe('a daemon beside one that was refused', () => {
     expect(bad.breaker.explain()).toBeNull();
   });
 
-  test('has the next half-open request first, where that one had the last in vain', async () => {
+  test('sends the next half-open request first if the other one’s last attempt was in vain', async () => {
     const [near, far] = [daemon(), daemon()];
     await near.send(FORBIDDEN);
     await letBackoffEnd(store.sql);
@@ -87,7 +87,7 @@ describe('a daemon beside one that was refused', () => {
     expect(await near.acquire(0)).toMatchObject({ kind: 'wait', because: 'probe' });
   });
 
-  test('is not paused by refusals that the whole fleet had in a row', async () => {
+  test('is not paused by refusals that the whole fleet receives in a row', async () => {
     const [one, two] = [daemon(), daemon()];
     for (let i = 0; i < 3; i += 1) {
       await one.send(FORBIDDEN);
@@ -101,7 +101,7 @@ describe('a daemon beside one that was refused', () => {
   });
 
   test.each<RequestOutcome>(['snapshot-stale', 'service-fault'])(
-    'forgets its refusals with an answer of %s too: the authorizer let it pass',
+    'forgets its refusals after an answer of %s too: the authorizer let it pass',
     async (outcome) => {
       const alone = daemon();
       for (let i = 0; i < 3; i += 1) {

@@ -20,9 +20,9 @@ import { setClockAhead } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * Pauses, resumes, ends, restarts and wrong clocks in any order, against what a person would say of it. Time passes
- * in steps of ten minutes and pauses last for five minutes more or less than that, so that the seconds which a run
- * takes decide nothing.
+ * Pauses, resumes, ends, restarts and wrong clocks in any order, compared with what a person would say. Time
+ * passes in steps of ten minutes, and pauses last five minutes more or less than a multiple of that, so that the
+ * seconds a run takes decide nothing.
  */
 
 const MINUTE = 60_000;
@@ -38,7 +38,7 @@ const anyStep = oneof(
   record({ do: constant('resume' as const) }),
   record({ do: constant('pass' as const), tens: integer({ min: 1, max: 5 }) }),
   record({ do: constant('restart' as const), replica: integer({ min: 0, max: REPLICAS - 1 }) }),
-  // The clock is ahead for a while, somebody does something meanwhile, and a daemon puts right what that has dated.
+  // The clock is ahead for a while, somebody acts meanwhile, and a daemon corrects what was dated by it.
   record({
     do: constant('wrong clock' as const),
     aheadMs: constantFrom(30 * MINUTE, 8 * 1440 * MINUTE),
@@ -56,7 +56,7 @@ interface Step {
   readonly aheadMs?: number;
 }
 
-/** What a person would say: until when requests are paused, by a clock that is right. */
+/** What a person would say: when the pause ends, by a clock that is right. */
 class Model {
   now = 0;
   until: number | null = 0;
@@ -77,7 +77,7 @@ class Model {
 }
 
 const WEEK_AHEAD = { do: 'wrong clock', aheadMs: 8 * 1440 * MINUTE, forMs: null } as const;
-/** Tried each time: pauses of a clock that is ahead, and of before, with and without an end. */
+/** Tried each time: pauses set before or while the clock is ahead, with and without an end. */
 const KNOWN: [Step[]][] = [
   [
     [
@@ -121,7 +121,7 @@ async function perform(step: Step, model: Model, replicas: Pacer[]): Promise<voi
   } else await act(step.do, step.forMs);
 }
 
-test('no permit is granted while a pause holds, whatever becomes of clocks and processes, and each is once it is over', async () => {
+test('permits are granted exactly while no pause holds, whatever happens to clocks and processes', async () => {
   await assert(
     asyncProperty(array(anyStep, { minLength: 1, maxLength: 12 }), async (steps: readonly Step[]) => {
       for (const table of ['pause', 'pace', 'pace_sends'])

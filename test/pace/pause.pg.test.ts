@@ -13,7 +13,7 @@ const LIMITS: PaceLimits = { maxPerWindow: 1000, windowMs: 1000, backoffMs: HOUR
 const ANN = 'ann@desk';
 const BOB = 'bob@desk';
 
-/** A process of its own; restarted, it is another one. */
+/** A new process. A restarted one is another replica. */
 const replica = () => createPacer(store.sql, systemClock, LIMITS);
 const asked = async (pacer = replica()) => {
   const acquired = await pacer.acquire('delta', 15_000);
@@ -28,7 +28,7 @@ const sends = async () =>
   (await store.sql`select from catalog_internal.pace_sends where not other_user`).length;
 
 describe('while requests are paused', () => {
-  test('no replica and no doctor gets a permit, at once and without a word in the log of sends', async () => {
+  test('no replica and no doctor gets a permit: the answer comes at once and no send is logged', async () => {
     const [one, two] = [replica(), replica()];
     expect(await asked(one)).toBe('granted');
     expect(await pauseRequests(store.sql, { forMs: null, by: ANN })).toMatchObject({
@@ -40,7 +40,7 @@ describe('while requests are paused', () => {
     expect(await Promise.all([asked(one), asked(two), asked(replica())])).toEqual(
       Array.from({ length: 3 }, () => 'paused'),
     );
-    // Nobody waits for it: the patience above is fifteen seconds.
+    // Nobody waits: the patience above is fifteen seconds.
     expect(systemClock.monotonic() - from).toBeLessThan(10_000);
     expect(await ledgerPermits(store.sql, systemClock, LIMITS).take()).toMatchObject({ because: 'paused' });
     expect(await sends()).toBe(before);
@@ -49,7 +49,7 @@ describe('while requests are paused', () => {
     expect([await asked(one), await asked(two)]).toEqual(['granted', 'granted']);
   });
 
-  test('a permit that was granted before it is settled as ever', async () => {
+  test('a permit granted before the pause is settled as usual', async () => {
     const acquired = await replica().acquire('delta', 15_000);
     if (acquired.kind === 'wait') throw new Error(acquired.because);
     await pauseRequests(store.sql, { forMs: null, by: ANN });
@@ -58,12 +58,12 @@ describe('while requests are paused', () => {
     expect(shown).toMatchObject({ refused: { times: 1 }, paused: { until: null, by: ANN } });
   });
 
-  test('the account’s other services go on', async () => {
+  test('the account’s other services continue', async () => {
     await pauseRequests(store.sql, { forMs: null, by: ANN });
     expect(await store.sql`select catalog.take_request('orders') as wait`).toEqual([{ wait: 0 }]);
   });
 
-  test('catalog.sync_status says since when and until when', async () => {
+  test('catalog.sync_status shows its start and end', async () => {
     expect(await statusRow()).toEqual({ since: false, until: null, toCome: null });
     await pauseRequests(store.sql, { forMs: null, by: ANN });
     expect(await statusRow()).toEqual({ since: true, until: 'infinity', toCome: true });
@@ -73,7 +73,7 @@ describe('while requests are paused', () => {
     expect(await statusRow()).toEqual({ since: false, until: null, toCome: null });
   });
 
-  test('the next refresh of a SKU comes no sooner than its end, and without one nobody knows when', async () => {
+  test('a SKU’s next refresh comes after the pause, and is unknown if the pause has no end', async () => {
     await knownSkus(store.sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 100 }));
     await store.sql`update catalog_internal.due set due_at = now() + interval '1 minute'`;
@@ -92,7 +92,7 @@ describe('while requests are paused', () => {
 });
 
 describe('pausing again', () => {
-  test('replaces the end and who asked, and not when it began', async () => {
+  test('replaces the end and the author, but keeps the start', async () => {
     const first = await pauseRequests(store.sql, { forMs: null, by: ANN });
     const second = await pauseRequests(store.sql, { forMs: HOUR, by: BOB });
     expect(second).toMatchObject({ wasPaused: true, pause: { since: first.pause.since, by: BOB } });
@@ -101,7 +101,7 @@ describe('pausing again', () => {
     expect((until ?? 0) - setAt).toBeCloseTo(HOUR, 0);
   });
 
-  test('after it has ended begins anew', async () => {
+  test('after it has ended starts a new pause', async () => {
     for (const end of [() => resumeRequests(store.sql, BOB), endByItself]) {
       const first = await pauseRequests(store.sql, { forMs: HOUR, by: ANN });
       expect(first.wasPaused).toBe(false);
@@ -115,7 +115,7 @@ describe('pausing again', () => {
 });
 
 describe('resuming', () => {
-  test('says so where there is nothing to resume, and changes nothing', async () => {
+  test('returns null and changes nothing if there is nothing to resume', async () => {
     expect(await resumeRequests(store.sql, BOB)).toBeNull();
     await pauseRequests(store.sql, { forMs: HOUR, by: ANN });
     await endByItself();
@@ -123,7 +123,7 @@ describe('resuming', () => {
     expect((await readPause(store.sql)).pause).toMatchObject({ by: ANN, resumedBy: null });
   });
 
-  test('ends the waits of tasks for it, and no other', async () => {
+  test('ends the waits of paused tasks, and no others', async () => {
     await store.sql`
       update catalog_internal.tasks set next_at = now() + interval '1 hour',
         outcome = case task when 'delta' then 'paused' else 'done' end`;
@@ -134,7 +134,7 @@ describe('resuming', () => {
   });
 });
 
-/** The end of the present pause has come. */
+/** Lets the current pause reach its end. */
 async function endByItself(): Promise<void> {
   await store.sql`update catalog_internal.pause set until = clock_timestamp(), set_at = set_at - interval '2 hours'`;
 }

@@ -28,13 +28,13 @@ describe('a pause', () => {
     expect(pauseStatus(pause, NOW + after) !== null).toBe(expected);
   });
 
-  test('is asked about again within seconds, because somebody may resume, and at its end at the latest', () => {
+  test('is checked again within seconds, because somebody may resume, and no later than its end', () => {
     expect(whilePaused(paused(), NOW)).toEqual({ go: false, at: NOW + 5000, because: 'paused' });
     expect(whilePaused(paused({ until: null }), NOW)).toMatchObject({ at: NOW + 5000 });
     expect(whilePaused(paused(), NOW + MINUTE - 300)).toMatchObject({ at: NOW + MINUTE });
   });
 
-  test('is shown with its end, if it has one, and with who asked for it', () => {
+  test('is shown with its author, and with its end if it has one', () => {
     expect(pauseStatus(paused(), NOW)).toEqual({
       since: new Date(NOW),
       until: new Date(NOW + MINUTE),
@@ -44,7 +44,7 @@ describe('a pause', () => {
   });
 });
 
-describe('what a daemon tells of a pause', () => {
+describe('what a daemon reports about a pause', () => {
   const first = paused();
   const longer = paused({ setAt: NOW + 1000, until: NOW + 2 * MINUTE });
   const resumed = paused({ resumedBy: 'bob@desk' });

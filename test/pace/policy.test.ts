@@ -41,7 +41,7 @@ const anyStep = record({
 });
 const anyHistory = array(anyStep, { maxLength: 250, size: 'max' });
 
-test('whatever a clock that was ahead has written, nobody is to wait for longer than what is waited for can last', () => {
+test('a clock that was ahead never makes anyone wait longer than the longest wait of each kind', () => {
   const DAY = 86_400_000;
   const anyTime = integer({ min: -DAY, max: 90 * DAY });
   assert(
@@ -76,7 +76,7 @@ function live(
 }
 
 describe('the rolling window', () => {
-  test('holds no more sends than allowed, whatever the history of answers and the speed of asking', () => {
+  test('contains no more sends than allowed, for any history of answers and any speed of asking', () => {
     assert(
       property(anyLimits, anyHistory, (limits, history) => {
         const account = live(limits, history);
@@ -86,7 +86,7 @@ describe('the rolling window', () => {
     );
   });
 
-  test('at the server holds no more than the share, though requests arrive up to the guard apart', () => {
+  test('contains no more than the share at the server, even if delays differ by up to the guard', () => {
     assert(
       property(
         anyLimits,
@@ -108,7 +108,7 @@ describe('the rolling window', () => {
     );
   });
 
-  test('a share of 120 a minute is 118 sends in window and guard, reached and kept by a greedy sender', () => {
+  test('at a share of 120 a minute holds 118 sends per window and guard, which a greedy sender reaches and keeps to', () => {
     expect(sendsPerWindow(ACCOUNT)).toBe(118);
     const account = new Account(ACCOUNT);
     while (account.now < 1_700_000_000_000 + 60 * MINUTE) account.sendNext('ok');
@@ -116,7 +116,7 @@ describe('the rolling window', () => {
     expect(account.sends.filter((at) => at > account.now - 10 * MINUTE).length).toBeGreaterThanOrEqual(1160);
   });
 
-  test('sends are spaced evenly, not in bursts', () => {
+  test('spaces sends evenly instead of in bursts', () => {
     const account = new Account(ACCOUNT);
     for (let i = 0; i < 500; i += 1) account.sendNext('ok');
     const gaps = account.sends.slice(1).map((at, i) => at - (account.sends[i] ?? 0));
@@ -125,7 +125,7 @@ describe('the rolling window', () => {
 });
 
 describe('the ceiling', () => {
-  test('begins at half and grows by five a minute up to the whole', () => {
+  test('starts at half and grows by five a minute up to the full share', () => {
     const state = initialPace(ACCOUNT, 0);
     const after = (minutes: number) => ceilingAt(ACCOUNT, state, minutes * MINUTE);
     expect([after(0), after(1), after(5), after(11), after(60)]).toEqual([59, 64, 84, 114, 118]);
@@ -146,7 +146,7 @@ describe('a refusal', () => {
   }
 
   test.each<RequestOutcome>([FORBIDDEN, 'unauthorised', 'authorizer-fault', 'account-not-configured'])(
-    '%s back-offs',
+    '%s starts a back-off',
     (outcome) => {
       expect(refuses(outcome)).toBe(true);
       const account = new Account(ACCOUNT);
@@ -165,7 +165,7 @@ describe('a refusal', () => {
     'bad-request',
     'sku-not-found',
     'snapshot-stale',
-  ])('%s causes no back-off', (outcome) => {
+  ])('%s starts no back-off', (outcome) => {
     const account = new Account(ACCOUNT);
     account.sendNext(outcome);
     const before = account.state;
@@ -173,7 +173,7 @@ describe('a refusal', () => {
     expect(account.state).toBe(before);
   });
 
-  test('lets nobody send for the back-off, then one half-open request, and everyone else waits for its answer', () => {
+  test('blocks all sends for the back-off, then allows one half-open request while everyone else waits for its answer', () => {
     const account = refused();
     account.pass(MINUTE - 1);
     expect(account.ask()).toMatchObject({ go: false, because: 'silence' });
@@ -183,7 +183,7 @@ describe('a refusal', () => {
     expect(account.ask()).toMatchObject({ go: false, because: 'probe' });
   });
 
-  test('after a half-open request that worked, sending goes on at half of what was sent, and recovers slowly', () => {
+  test('is followed, once a half-open request works, by half of the earlier rate and a slow recovery', () => {
     const account = refused();
     const occupancy = account.state.occupancy ?? 0;
     expect(occupancy).toBeGreaterThan(90);
@@ -194,7 +194,7 @@ describe('a refusal', () => {
     expect(ceilingAt(ACCOUNT, account.state, account.now + MINUTE)).toBe(occupancy / 2 + 5);
   });
 
-  test('of an account that sent little resumes at the floor of twenty, or the whole share where that is less', () => {
+  test('of an account that sent little resumes at twenty, or at the whole share if that is less', () => {
     for (const [maxPerWindow, floor] of [
       [120, 20],
       [12, 10],
@@ -208,7 +208,7 @@ describe('a refusal', () => {
     }
   });
 
-  test('of a request that was already under way when the back-off began does not lengthen it', () => {
+  test('of a request already under way when the back-off began does not lengthen it', () => {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN, 2000);
     account.sendNext(FORBIDDEN, 9000);
@@ -218,7 +218,7 @@ describe('a refusal', () => {
     expect(account.state).toMatchObject({ backoffUntil, refusals: 1 });
   });
 
-  test('of a request sent in the very millisecond in which the back-off began does not lengthen it', () => {
+  test('of a request sent in the millisecond in which the back-off began does not lengthen it', () => {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN);
     account.pass(0);
@@ -226,7 +226,7 @@ describe('a refusal', () => {
     expect(account.state.refusals).toBe(1);
   });
 
-  test('keeps its back-off when an older request answers well', () => {
+  test('keeps its back-off when an older request succeeds', () => {
     const account = new Account(ACCOUNT);
     account.sendNext('ok', 20_000);
     account.sendNext(FORBIDDEN, 0);
@@ -234,7 +234,7 @@ describe('a refusal', () => {
     expect(account.state.backoffUntil).not.toBeNull();
   });
 
-  test('again and again makes the back-off longer from the fourth on, and never longer than ten times', () => {
+  test('lengthens the back-off from the fourth in a row on, to ten times its length at most', () => {
     const account = refused();
     const silences = [account.state.backoffUntil! - account.now];
     for (let i = 0; i < 8; i += 1) {
@@ -245,7 +245,7 @@ describe('a refusal', () => {
     expect(silences.map((ms) => ms / MINUTE)).toEqual([1, 1, 1, 2, 4, 8, 10, 10, 10]);
   });
 
-  test('repeated remembers how full the window was at the first: the later windows were quiet', () => {
+  test('that repeats keeps the occupancy of the first: the later windows were quiet', () => {
     const account = refused();
     const { occupancy, resumeAt } = account.state;
     account.sendNext(FORBIDDEN);
@@ -263,7 +263,7 @@ describe('a half-open request', () => {
   }
 
   test.each<RequestOutcome>(['network', 'timeout', 'aborted'])(
-    'that ended with %s says nothing: another goes a little later',
+    'that ended with %s proves nothing: another one goes a little later',
     (outcome) => {
       const account = probing();
       account.sendNext(outcome);
@@ -282,7 +282,7 @@ describe('a half-open request', () => {
     expect(account.state.backoffUntil).toBeNull();
   });
 
-  test('after a back-off shorter than the window takes a place in the window like any other request', () => {
+  test('after a back-off shorter than the window counts in the window like any other request', () => {
     const account = new Account({ maxPerWindow: 3, windowMs: MINUTE, backoffMs: 1000 });
     account.sendNext(FORBIDDEN);
     account.pass(1000);
@@ -302,7 +302,7 @@ describe('a half-open request', () => {
     expect(account.ask().go).toBe(true);
   });
 
-  test('that takes longer than that ends the back-off all the same, though another was sent meanwhile', () => {
+  test('that takes longer than two minutes still ends the back-off, though another was sent meanwhile', () => {
     const account = probing();
     for (let n = 0; n < 2; n += 1) account.sendNext('ok', 150_000);
     expect(account.state.backoffUntil).not.toBeNull();
@@ -310,7 +310,7 @@ describe('a half-open request', () => {
     expect(account.state.backoffUntil).toBeNull();
   });
 
-  test('that takes longer than that says nothing of a refusal that came after it was sent', () => {
+  test('that takes longer than two minutes does not end the back-off of a refusal that came after it was sent', () => {
     const account = probing();
     account.sendNext('ok', 150_000);
     account.sendNext(FORBIDDEN, 1000);
@@ -319,7 +319,7 @@ describe('a half-open request', () => {
     expect(account.state.backoffUntil).not.toBeNull();
   });
 
-  test('that takes longer than that, and then says nothing, leaves the other one under way', () => {
+  test('that takes longer than two minutes and then times out leaves the other one under way', () => {
     const account = probing();
     account.sendNext('timeout', 150_000);
     account.sendNext('ok', 60_000);
@@ -328,14 +328,14 @@ describe('a half-open request', () => {
   });
 });
 
-test('the pacer is never stuck: after any history a sender whose requests work comes back to full speed', () => {
+test('the pacer never gets stuck: after any history a sender whose requests work returns to full speed', () => {
   assert(
     property(anyLimits, anyHistory, (limits, history) => {
       const account = live(limits, history);
       account.pass(40_000);
       const longest = Math.max(limits.backoffMs * 10, 120_000) + account.span;
       expect(account.sendNext('ok')).toBeLessThanOrEqual(longest);
-      // A service that heals: whatever is still under way comes in, and refusals end.
+      // The service recovers: every request still under way is answered, and refusals end.
       account.pass(40_000);
       account.sendNext('ok');
       account.pass(limits.windowMs * 30);

@@ -12,7 +12,7 @@ describe('beside the account’s other users', () => {
     ]);
   });
 
-  test('that do not take part the share is all there is to go by', () => {
+  test('that do not take part, the mirror uses its full share', () => {
     expect(ownMost(ACCOUNT, 150)).toBe(118);
   });
 });

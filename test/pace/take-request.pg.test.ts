@@ -8,7 +8,7 @@ import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 const HOUR_S = 3600;
-/** A window so long that nothing leaves it while a test runs. */
+/** A window so long that nothing leaves it during a test. */
 const SETTINGS = settingsWith({
   PARTNER_RATE_LIMIT: '30',
   PARTNER_RATE_WINDOW: '1h',
@@ -16,11 +16,11 @@ const SETTINGS = settingsWith({
   PARTNER_RATE_FLOOR: '0.2',
 });
 const LIMITS = paceLimits(SETTINGS);
-/** Requests of the whole account in a window, and of its other users beside the mirror's floor. */
+/** Requests per window of the whole account, and of its other users beside the mirror's floor. */
 const ALLOWED = sendsPerWindow({ ...LIMITS, maxPerWindow: LIMITS.account.limit });
 const BESIDE_FLOOR = ALLOWED - LIMITS.account.floor;
 
-/** As many requests as were sent before, all of them `secondsAgo`. */
+/** Logs `count` requests, all sent `secondsAgo`. */
 async function sent(count: number, secondsAgo: number, by: 'mirror' | 'other'): Promise<void> {
   await storeSettings(store.sql, SETTINGS, LIMITS);
   if (by === 'other')
@@ -39,12 +39,12 @@ async function take(): Promise<number> {
   return row.wait;
 }
 
-/** Until a request that was sent so long ago leaves the window, guard included, in whole minutes. */
+/** Whole minutes, guard included, until a request sent `secondsAgo` leaves the window. */
 const minutesUntilGone = (secondsAgo: number) =>
   Math.round((HOUR_S + guardMs(LIMITS) / 1000 - secondsAgo) / 60);
 
 describe('catalog.take_request', () => {
-  test('gives the last request of the account’s limit, and no more', async () => {
+  test('grants the last request of the account’s limit, and no more', async () => {
     await sent(ALLOWED - 1, 60, 'mirror');
     expect(await take()).toBe(0);
     expect(await take()).toBeGreaterThan(0);
@@ -53,13 +53,13 @@ describe('catalog.take_request', () => {
     expect((await readPace(store.sql, LIMITS.windowMs)).others).toBe(1);
   });
 
-  test('gives the last request beside the mirror’s floor, and no more', async () => {
+  test('grants the last request beside the mirror’s floor, and no more', async () => {
     await sent(BESIDE_FLOOR - 1, 60, 'other');
     expect(await take()).toBe(0);
     expect(await take()).toBeGreaterThan(0);
   });
 
-  test('beside the floor says when the first request of another service leaves the window, not one of the mirror', async () => {
+  test('with only the floor left waits for a request of another service to leave the window, not one of the mirror', async () => {
     await sent(1, 3000, 'mirror');
     await sent(BESIDE_FLOOR, 600, 'other');
     const minutes = (await take()) / 60_000;
@@ -68,18 +68,18 @@ describe('catalog.take_request', () => {
     expect(minutes).toBeLessThan(minutesUntilGone(600) + 60 / 15 + 1);
   });
 
-  test('at the limit says when the first request of anybody leaves the window', async () => {
+  test('at the limit waits for the first request of anybody to leave the window', async () => {
     await sent(1, 3000, 'mirror');
     await sent(ALLOWED - 1, 600, 'other');
     expect(Math.round((await take()) / 60_000)).toBe(minutesUntilGone(3000));
   });
 
-  test('counts no request that has left the window', async () => {
+  test('does not count requests that have left the window', async () => {
     await sent(ALLOWED, HOUR_S + HOUR_S / 10, 'other');
     expect(await take()).toBe(0);
   });
 
-  /** A back-off that ends in so many minutes. */
+  /** Starts a back-off that ends in `minutes`. */
   const refused = (refusals: number, windows: number, minutes: number, refusal = 'throttled-or-forbidden') =>
     store.sql`
       insert into catalog_internal.pace
@@ -94,7 +94,7 @@ describe('catalog.take_request', () => {
     [3, 0.9, 'throttled-or-forbidden', false],
     [3, 3, 'account-not-configured', false],
   ] as const)(
-    'after %i refusals in a row within %d windows, %s, is had in a back-off where the credential of the mirror is suspected: %s',
+    'after %i refusals in a row within %d windows, %s, grants in a back-off if the credential is suspected: %s',
     async (refusals, windows, refusal, had) => {
       await refused(refusals, windows, 120, refusal);
       const { state } = await readPace(store.sql, LIMITS.windowMs);
@@ -108,14 +108,14 @@ describe('catalog.take_request', () => {
     [59, 59],
     [1, 1],
   ])(
-    'so is, %i minutes before its end, held for %i minutes: the half-open request finds a window without others',
+    '%i minutes before the end of such a back-off waits %i minutes: the half-open request needs a free window',
     async (minutes, held) => {
       await refused(12, 3, minutes);
       expect(Math.round((await take()) / 60_000)).toBe(held);
     },
   );
 
-  test('without a lane is counted once, as that of others', async () => {
+  test('without a lane counts one request, as one of other users', async () => {
     await storeSettings(store.sql, SETTINGS, LIMITS);
     expect(await store.sql`select catalog.take_request(null) as wait`).toEqual([{ wait: 0 }]);
     expect(await store.sql`select lane from catalog_internal.pace_sends`).toEqual([{ lane: 'other' }]);

@@ -48,7 +48,7 @@ async function take(lane = 'orders'): Promise<number> {
   return row.wait;
 }
 
-/** Own requests and those of others as `for` milliseconds of both going as fast as they may leave them. */
+/** Returns the requests that the mirror and, if `foreign`, other services sent at full speed for `forMs`. */
 async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; foreign: number[] }> {
   const pacer = createPacer(sql, systemClock, LIMITS);
   await sql`
@@ -75,14 +75,14 @@ async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; f
 }
 
 describe('catalog.take_request', () => {
-  test('says 0 = go, and writes the request into the log that the mirror goes by', async () => {
+  test('returns 0 for go, and writes the request into the log that the mirror reads', async () => {
     expect(await take('orders')).toBe(0);
     expect(await sql`select lane, other_user from catalog_internal.pace_sends`).toEqual([
       { lane: 'orders', other_user: true },
     ]);
   });
 
-  test('leaves the mirror its floor, and says how long to wait when the rest is used', async () => {
+  test('leaves the mirror its floor, and returns how long to wait when the rest is used', async () => {
     const waits = await Promise.all(Array.from({ length: LIMIT }, () => take()));
     const gone = waits.filter((wait) => wait === 0).length;
     expect(gone).toBe(sendsPerWindow({ ...LIMITS, maxPerWindow: LIMIT }) - FLOOR);
@@ -90,7 +90,7 @@ describe('catalog.take_request', () => {
     for (const wait of waits.filter((w) => w > 0)) expect(wait).toBeLessThanOrEqual(SPAN_MS * (16 / 15) + 1);
   });
 
-  test('and the mirror together never fill a window beyond the account’s limit; the mirror gives way to its floor', async () => {
+  test('and the mirror together never exceed the account’s limit; the mirror gives way down to its floor', async () => {
     const { own, foreign } = await race(3500, true);
     expect(mostWithin([...own, ...foreign], WINDOW_MS)).toBeLessThanOrEqual(LIMIT);
     const settledFrom = (own[0] ?? 0) + 2 * SPAN_MS;
@@ -100,10 +100,10 @@ describe('catalog.take_request', () => {
     expect(foreign.length).toBeGreaterThan(own.length);
   });
 
-  test('not called, leaves the mirror its whole share again', async () => {
+  test('leaves the mirror its whole share again once nobody calls it', async () => {
     await take();
     await forgetOthers(sql);
-    // It may take a busy machine several windows to fill one; none is ever more than full.
+    // A busy machine may take several windows to fill one, but none is ever overfull.
     const own = await eventually(async () => {
       const sent = await race(2500, false);
       expect(mostWithin(sent.own, WINDOW_MS)).toBeGreaterThanOrEqual(sendsPerWindow(LIMITS) - 4);
@@ -112,7 +112,7 @@ describe('catalog.take_request', () => {
     expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(sendsPerWindow(LIMITS));
   });
 
-  test('waits out a back-off as everyone does', async () => {
+  test('waits for the end of a back-off like everyone else', async () => {
     await sql`
       insert into catalog_internal.pace (ceiling, raised_at, backoff_until) values (10, now(), now() + interval '30 seconds')`;
     expect(await take()).toBeGreaterThan(29_000);
@@ -122,7 +122,7 @@ describe('catalog.take_request', () => {
     expect(await take()).toBe(0);
   });
 
-  test('may be called by catalog_watcher and not by catalog_reader', async () => {
+  test('may be called by catalog_watcher but not by catalog_reader', async () => {
     const as = (role: string) =>
       sql.begin(async (tx) => {
         await tx`set local role ${tx(role)}`;
@@ -133,7 +133,7 @@ describe('catalog.take_request', () => {
   });
 });
 
-test('sync_status shows the ceiling that the pacer goes by, as it has grown', async () => {
+test('sync_status shows the grown ceiling that the pacer uses', async () => {
   for (const [ceiling, secondsAgo] of [
     [1, 0],
     [10, 1],
@@ -150,7 +150,7 @@ test('sync_status shows the ceiling that the pacer goes by, as it has grown', as
     const now = 1_800_000_000_000;
     const state = { ...initialPace(LIMITS, now), ceiling, raisedAt: now - secondsAgo * 1000 };
     const shownPerWindow = (row.shown * WINDOW_MS) / 60_000;
-    // It grows by five a window, of a second: a third of one is 67 ms between writing and reading.
+    // It grows by five per window of a second: a third of one is 67 ms between writing and reading.
     expect(Math.abs(shownPerWindow - ceilingAt(LIMITS, state, now))).toBeLessThan(1 / 3);
   }
 });

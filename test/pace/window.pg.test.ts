@@ -13,7 +13,7 @@ const store = useStore();
 const LIMITS: PaceLimits = { maxPerWindow: 24, windowMs: 60_000, backoffMs: 60_000 };
 const FULL = sendsPerWindow(LIMITS);
 
-/** As many own requests, all sent `ms` ago. */
+/** Logs `count` requests of the mirror, all sent `ms` ago. */
 async function sent(count: number, ms: number): Promise<void> {
   await store.sql`
     insert into catalog_internal.pace_sends (sent_at, lane)
@@ -25,7 +25,7 @@ const count = () =>
     ([row]) => row.count,
   );
 
-/** How a request fares beside a full share that was sent so long ago. */
+/** Returns the answer to a request after a full share that was sent `ms` ago. */
 async function beside(ms: number) {
   await store.sql`delete from catalog_internal.pace_sends`;
   await store.sql`
@@ -34,19 +34,19 @@ async function beside(ms: number) {
   return await createPacer(store.sql, systemClock, LIMITS).acquire('reprice', 0);
 }
 
-describe('what was sent a window ago', () => {
-  test('still counts until the guard is over: it may have arrived later than it was sent', async () => {
-    // A machine that stands still for half a second between the two is tried again.
+describe('a request sent one window ago', () => {
+  test('still counts until the guard is over, because it may have arrived later than it was sent', async () => {
+    // A machine that stalls for half a second between the two steps gets another try.
     await eventually(async () => {
       expect(await beside(LIMITS.windowMs + 50)).toMatchObject({ kind: 'wait', because: 'window' });
     });
   });
 
-  test('counts no more after that', async () => {
+  test('no longer counts after the guard', async () => {
     expect(await beside(LIMITS.windowMs + 600)).toMatchObject({ kind: 'granted' });
   });
 
-  test('is kept by maintenance for ten windows, and ten minutes at least', async () => {
+  test('is kept by maintenance for ten windows, and for at least ten minutes', async () => {
     const kept = async (windowMs: number, ...ages: readonly number[]) => {
       await store.sql`delete from catalog_internal.pace_sends`;
       for (const age of ages) await sent(1, age);

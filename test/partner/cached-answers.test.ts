@@ -9,7 +9,7 @@ const NOTHING_NEW = { changed: [], removed: [], now_live: [], to_snapshot: 's1' 
 
 const DATE = 'Sat, 28 Nov 2026 12:00:00 GMT';
 
-/** A client of a partner that answers everything with this, with such an `Age`. */
+/** Returns a client of a partner that answers everything with this body and `Age`. */
 async function clientOf(body: object, age: string | null) {
   const baseUrl = await serve((_request, response) => {
     response.setHeader('date', DATE);
@@ -39,7 +39,7 @@ test.each<[string, string | null, object, object]>([
     { ...DELTA, since: 's1', from_snapshot: 's1' },
     { toSnapshot: 's2' },
   ],
-])('a delta that %s', async (_, age, body, read) => {
+])('a delta that %s is read', async (_, age, body, read) => {
   const { client, permit } = await clientOf(body, age);
   const { isOld, toSnapshot } = await client.delta(permit, 's1');
   expect({ toSnapshot, ...(isOld === undefined ? {} : { isOld }) }).toEqual(read);
@@ -49,7 +49,7 @@ test.each<[string, string | null, object]>([
   ['has kept for too long that nothing is new', '121', NOTHING_NEW],
   ['has kept for too long that nothing is new, without a token', '9999', { changed: [] }],
   ['has sent for another token', null, { ...DELTA, from_snapshot: 's0' }],
-])('a delta that a cache %s is none', async (_, age, body) => {
+])('a delta that a cache %s is rejected', async (_, age, body) => {
   const { client, permit, outcomes } = await clientOf(body, age);
   await expect(client.delta(permit, 's1')).rejects.toMatchObject({ kind: 'cached-answer', status: 200 });
   expect(outcomes).toEqual(['cached-answer']);
@@ -58,7 +58,7 @@ test.each<[string, string | null, object]>([
 test.each([
   ['600', undefined],
   ['601', true],
-])('a manifest that was kept for %s seconds is old: %s', async (age, isOld) => {
+])('a manifest that a cache held for %s seconds is marked as old: %s', async (age, isOld) => {
   const { client, permit } = await clientOf({ snapshot_id: 's1', url: 'https://files.example/m.gz' }, age);
   expect((await client.manifest(permit)).isOld).toBe(isOld);
 });
@@ -67,7 +67,7 @@ test.each([
   [null, '12:00:00'],
   ['0', '12:00:00'],
   ['3, 95', '12:01:35'],
-])('the time at the partner that an answer with an Age of %s tells is %s', async (age, time) => {
+])('an answer with an Age of %s is dated %s at the partner', async (age, time) => {
   const { client, permit, dates } = await clientOf(DELTA, age);
   await client.delta(permit, 's1');
   expect(dates.map((date) => date?.toISOString())).toEqual([`2026-11-28T${time}.000Z`]);
@@ -81,7 +81,7 @@ test.each([null, '0', '60', 'soon'])('a bulk answer with an Age of %s is read', 
   expect([...(await client.bulk(permit, ['A'])).results.keys()]).toEqual(['A']);
 });
 
-test.each(['61', '0, 7200'])('the prices of a bulk answer with an Age of %s are none', async (age) => {
+test.each(['61', '0, 7200'])('a bulk answer with an Age of %s is rejected', async (age) => {
   const { client, permit, outcomes } = await clientOf(BULK, age);
   await expect(client.bulk(permit, ['A'])).rejects.toMatchObject({
     kind: 'cached-answer',
@@ -91,7 +91,7 @@ test.each(['61', '0, 7200'])('the prices of a bulk answer with an Age of %s are 
   expect(outcomes).toEqual(['cached-answer']);
 });
 
-describe('the snapshot that a delta answer says it starts from', () => {
+describe('the start that a delta answer claims is compared with the snapshot in the request:', () => {
   test.each<[string, boolean, unknown, string?]>([
     ['the one that was asked with', true, { since: 's1' }],
     ['none', true, { changed: [] }],

@@ -40,7 +40,7 @@ async function failureOf(promise: Promise<unknown>): Promise<PartnerError> {
   return error;
 }
 
-/** One call against a server that answers everything alike; checks the permit and the observation on the way. */
+/** Makes one call to a server that answers everything alike, and checks the permit and the observation. */
 async function failedBulk(
   listener: Listener,
   overrides: Partial<PartnerClientOptions> = {},
@@ -53,8 +53,8 @@ async function failedBulk(
   return error;
 }
 
-describe('what is sent', () => {
-  test('a bulk request: path, credential, body under the configured key', async () => {
+describe('a request', () => {
+  test('to the bulk route has its path, the credential, and a body under the configured key', async () => {
     const seen: unknown[] = [];
     const base = await serve(async (request, response) => {
       const { method, url, headers } = request;
@@ -87,7 +87,7 @@ describe('what is sent', () => {
     [{ requested: 0, results: {}, not_found: ['A'] }, 'ok'],
     [{ requested: 1, results: {}, not_found: [] }, 'ok'],
     [{ results: {} }, 'ok'],
-  ])('a bulk answer %j is %s', async (body, outcome) => {
+  ])('with the bulk answer %j ends as %s', async (body, outcome) => {
     const base = await serve((_, response) => answer(response, 200, body));
     const { client, permit } = clientOf(base);
     const ended = await client.bulk(permit, ['A']).then(
@@ -97,7 +97,7 @@ describe('what is sent', () => {
     expect([ended, permit.outcomes]).toEqual([outcome, [outcome]]);
   });
 
-  test('SKUs and snapshot ids are encoded into paths and queries', async () => {
+  test('encodes SKUs and snapshot ids into its path and query', async () => {
     const urls: (string | undefined)[] = [];
     const base = await serve((request, response) => {
       urls.push(request.url);
@@ -112,7 +112,7 @@ describe('what is sent', () => {
     ]);
   });
 
-  test('the credential is asked for anew before each request', async () => {
+  test('reads the credential anew each time', async () => {
     const seen: (string | undefined)[] = [];
     const base = await serve((request, response) => {
       seen.push(request.headers.authorization);
@@ -126,7 +126,7 @@ describe('what is sent', () => {
     expect(seen.map((header) => atob(header?.slice(6) ?? ''))).toEqual(['k:old', 'k:new']);
   });
 
-  test('a SKU that no path can carry is not sent', async () => {
+  test('for a SKU that no path can carry is not sent', async () => {
     const { client, permit } = clientOf(await serve((_request, response) => answer(response, 500, {})));
     for (const sku of ['', '.', '..', '\ud800']) {
       expect(await failureOf(client.lowest(permit, sku))).toMatchObject({
@@ -137,7 +137,7 @@ describe('what is sent', () => {
     expect(permit.outcomes).toHaveLength(4);
   });
 
-  test('nothing is sent where the credential cannot be read', async () => {
+  test('is not sent if the credential cannot be read', async () => {
     const error = await failedBulk((_request, response) => answer(response, 200, {}), {
       credentials: () => {
         throw new Error('ENOENT');
@@ -147,8 +147,8 @@ describe('what is sent', () => {
   });
 });
 
-describe('what is answered', () => {
-  test('a manifest', async () => {
+describe('an answer', () => {
+  test('of the manifest route is read, and does not show the query of its URL', async () => {
     const base = await serve((_request, response) => {
       answer(
         response,
@@ -162,7 +162,7 @@ describe('what is answered', () => {
     expect(inspect(meta, { depth: 10, showHidden: true })).not.toContain('canary');
   });
 
-  test('a manifest whose URL cannot be told: the hint names variable and fields, nothing shows values', async () => {
+  test('with several URLs fails with a hint that names variable and fields, without their values', async () => {
     const body = {
       snapshot_id: 's',
       a_url: 'https://f.example.com/?canary',
@@ -178,30 +178,33 @@ describe('what is answered', () => {
     expect(permit.outcomes).toEqual(['unreadable']);
   });
 
-  test.each([['gzip'], ['none'], ['gzip, gzip']])('a gzipped body, Content-Encoding %s', async (encoding) => {
-    const once = gzipSync(JSON.stringify(DELTA));
-    const base = await serve((_request, response) => {
-      if (encoding !== 'none') response.setHeader('content-encoding', encoding);
-      response.end(encoding === 'gzip, gzip' ? gzipSync(once) : once);
-    });
-    const { client, permit } = clientOf(base);
-    expect(await client.delta(permit, 's1')).toEqual({
-      changed: ['A'],
-      removed: [],
-      nowLive: [],
-      toSnapshot: 's2',
-      skipped: 0,
-    });
-  });
+  test.each([['gzip'], ['none'], ['gzip, gzip']])(
+    'that is gzipped is read with Content-Encoding %s',
+    async (encoding) => {
+      const once = gzipSync(JSON.stringify(DELTA));
+      const base = await serve((_request, response) => {
+        if (encoding !== 'none') response.setHeader('content-encoding', encoding);
+        response.end(encoding === 'gzip, gzip' ? gzipSync(once) : once);
+      });
+      const { client, permit } = clientOf(base);
+      expect(await client.delta(permit, 's1')).toEqual({
+        changed: ['A'],
+        removed: [],
+        nowLive: [],
+        toSnapshot: 's2',
+        skipped: 0,
+      });
+    },
+  );
 
-  test.each([['plain'], ['gzipped']])('a byte order mark before a %s answer', async (form) => {
+  test.each([['plain'], ['gzipped']])('that is %s may begin with a byte order mark', async (form) => {
     const text = `\uFEFF${JSON.stringify(DELTA)}`;
     const body = form === 'gzipped' ? gzipSync(text) : text;
     const { client, permit } = clientOf(await serve((_request, response) => response.end(body)));
     expect(await client.delta(permit, 's1')).toMatchObject({ changed: ['A'], toSnapshot: 's2' });
   });
 
-  test('a SKU that does not exist', async () => {
+  test('for a missing SKU is an error of its own kind', async () => {
     const { client, permit } = clientOf(
       await serve((_request, response) => answer(response, 400, { message: 'x', code: '0009' })),
     );
@@ -233,14 +236,14 @@ describe('what is answered', () => {
     expect(error).toMatchObject({ kind, status });
   });
 
-  test('a record of the single lookup that cannot be read', async () => {
+  test('of the single lookup is an error if its record is unreadable', async () => {
     const { client, permit } = clientOf(
       await serve((_request, response) => answer(response, 200, { ...RECORD, size_map: null })),
     );
     expect(await failureOf(client.lowest(permit, 'A'))).toMatchObject({ kind: 'unreadable' });
   });
 
-  test('redirects are not followed', async () => {
+  test('that redirects is not followed', async () => {
     let hits = 0;
     const error = await failedBulk((_request, response) => {
       hits += 1;
@@ -250,7 +253,7 @@ describe('what is answered', () => {
     expect(hits).toBe(1);
   });
 
-  test('a 403 whose body breaks off still back-offs', async () => {
+  test('with 403 starts a back-off even if its body breaks off', async () => {
     const error = await failedBulk((_request, response) => {
       response.writeHead(403, { 'content-length': '100' });
       response.write('{"mess', () => response.destroy());
@@ -259,8 +262,8 @@ describe('what is answered', () => {
   });
 });
 
-describe('bounds', () => {
-  test('an answer over a limit, plain or as a gzip bomb', async () => {
+describe('a call fails', () => {
+  test('if the answer is over a limit, plain or as a gzip bomb', async () => {
     const padded = JSON.stringify({ results: {}, pad: 'x'.repeat(2 * 1024 * 1024) });
     const deep = `{"results":{},"pad":${'['.repeat(600)}${']'.repeat(600)}}`;
     const many = `{"results":{},"pad":[${'1,'.repeat(22_000)}1]}`;
@@ -281,12 +284,12 @@ describe('bounds', () => {
     }
   });
 
-  test('a damaged gzip body', async () => {
+  test('if a gzip body is damaged', async () => {
     const cut = gzipSync(JSON.stringify({ results: {} })).subarray(0, 20);
     expect(await failedBulk((_request, response) => response.end(cut))).toMatchObject({ kind: 'unreadable' });
   });
 
-  test('no head in time, and a body that never ends', async () => {
+  test('if no head comes in time, or a body never ends', async () => {
     const silent = await failedBulk(() => undefined, { timeoutMs: 50 });
     expect(silent).toMatchObject({ kind: 'timeout', status: undefined });
     const endless = await failedBulk((_request, response) => response.write('{"results":'), {
@@ -295,7 +298,7 @@ describe('bounds', () => {
     expect(endless.kind).toBe('timeout');
   });
 
-  test('an abort by the caller, before and during', async () => {
+  test('if the caller aborts it, before or during the request', async () => {
     expect((await failedBulk(() => undefined, {}, AbortSignal.abort(new Error('canary')))).kind).toBe(
       'aborted',
     );
@@ -304,7 +307,7 @@ describe('bounds', () => {
     expect(during.kind).toBe('aborted');
   });
 
-  test('a connection that is refused, and one that breaks', async () => {
+  test('if the connection is refused or breaks', async () => {
     expect((await failedBulk((request) => request.socket.destroy())).kind).toBe('network');
     const { client, permit } = clientOf(new URL('http://127.0.0.1:1'));
     expect((await failureOf(client.delta(permit, 's'))).kind).toBe('network');
@@ -313,7 +316,7 @@ describe('bounds', () => {
 });
 
 describe('permits', () => {
-  test('a pacer that cannot be reached fails a good answer, and does not hide a bad one', async () => {
+  test('a permit that cannot be settled fails a good answer, but does not hide a bad one', async () => {
     let status = 200;
     const base = await serve((_request, response) =>
       answer(response, status, status === 200 ? DELTA : { message: 'Forbidden' }),
@@ -326,7 +329,7 @@ describe('permits', () => {
   });
 });
 
-test('a base URL that cannot be used is refused without being shown', () => {
+test('an unusable base URL is rejected without being shown', () => {
   const options = { credentials: () => ({ apiKey: '', secret: '' }) };
   const open = (url: string) => () => clientOf(new URL(url), options);
   expect(open('http://api.example.com')).toThrow('cannot be used: scheme');

@@ -5,12 +5,12 @@ import { lineReader } from '../../src/partner/manifest-lines.ts';
 import { readAmount, readSizeEntry } from '../../src/partner/size-map.ts';
 
 describe('a price', () => {
-  test.each([1200.5, '1200.50', 50.01])('with satang is none, and its entry is kept: %j', (entry) => {
+  test.each([1200.5, '1200.50', 50.01])('with satang is unreadable, and its entry is kept: %j', (entry) => {
     expect(readSizeEntry(entry, { field: null })).toEqual({ price: null, entry, unreadable: true });
     expect(readAmount(entry, { field: null })).toBe(Number(entry));
   });
 
-  test('of whole baht may be written with decimals', () => {
+  test('in whole baht may be written with decimals', () => {
     expect(readSizeEntry('1200.00', { field: null })).toEqual({ price: 1200, entry: '1200.00' });
   });
 });
@@ -18,7 +18,7 @@ describe('a price', () => {
 describe('the identifier of a snapshot', () => {
   const url = 'https://files.example.com/m.gz';
 
-  test('is not that of the request, the account or a schema', () => {
+  test('is not taken from ids of the request, the account or a schema', () => {
     for (const other of ['request_id', 'trace_id', 'account_id', 'schema_version'])
       expect(readManifestMeta({ url, [other]: 'x', id: 's1' }, {})).toMatchObject({
         ok: true,
@@ -26,13 +26,13 @@ describe('the identifier of a snapshot', () => {
       });
   });
 
-  test('is not there where only others are', () => {
+  test('is missing if only such ids are present', () => {
     expect(readManifestMeta({ url, request_id: 'r1' }, {})).toMatchObject({ ok: false });
   });
 });
 
 describe('a rejected line', () => {
-  test('shows no part of a secret that reaches beyond its sample', () => {
+  test('shows no part of a secret that extends beyond its sample', () => {
     const hide = (text: string) => text.replaceAll('SIGNATURE-CANARY', '[secret]');
     const text = `${'x'.repeat(193)}SIGNATURE-CANARY and more`;
     const read = lineReader(65_536, hide)(text, 1);
@@ -40,7 +40,7 @@ describe('a rejected line', () => {
   });
 });
 
-test('a request that fails while the process stops is no timeout, whichever came first', () => {
+test('a request that fails while the process stops is aborted, not a timeout, whichever came first', () => {
   const error = new Error('aborted');
   const over = AbortSignal.abort();
   const not = new AbortController().signal;

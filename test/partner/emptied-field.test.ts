@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { reader } from './form-reader.ts';
 
-describe('a field that is kept without prices while another one has them', () => {
+describe('a price field without prices while another field has them', () => {
   const RECORDS = 25;
   const each = (...entries: unknown[]) => Array.from({ length: RECORDS }, () => entries);
   const EMPTIED = { price: null, lowest_price: 2000 };
@@ -13,14 +13,14 @@ describe('a field that is kept without prices while another one has them', () =>
   };
 
   test.each([null, 0, ''])(
-    'is missing: nobody is sold out by it, and after an hour the other is read (%j)',
+    'is missing: it marks nothing as sold out, and after an hour the other field is read (%j)',
     async (nothing) => {
       const { clock, read, readEach } = await learned();
       const emptied = { price: nothing, lowest_price: 2000 };
       const sold = { price: nothing, lowest_price: null };
       const unreadable = { prices: each().map(() => 'unreadable'), news: 'missing' };
       expect(await readEach(...each(emptied, sold, sold))).toEqual(unreadable);
-      // By now one record shows it, too, and begins no hour anew.
+      // A single record shows it too by now, but does not restart the hour.
       clock.now += 3_599_999;
       expect(await read(emptied)).toEqual({ prices: 'unreadable', news: 'missing' });
       expect((await read(sold)).prices).toEqual([null]);
@@ -38,7 +38,7 @@ describe('a field that is kept without prices while another one has them', () =>
     ['in a few records, which may be sold out', each(EMPTIED).slice(0, 19)],
     ['where most have no price in the other either', [...each({ price: null }), ...each(EMPTIED)]],
     ['where the other is none of the fields', each({ price: null, retail: 2000 })],
-  ])('says that there is no offer %s', async (_, records) => {
+  ])('means that there is no offer %s', async (_, records) => {
     const { readEach } = await learned();
     const { prices, news } = await readEach(...records);
     expect(prices.flat().filter((price) => price !== null)).toEqual(
@@ -48,7 +48,7 @@ describe('a field that is kept without prices while another one has them', () =>
   });
 
   test.each([['3200.000'], ['3,200'], [89.5], [35], [{ value: 3200 }]])(
-    'says %j, which is no price that can be read: then no other field stands for it, however long',
+    'that contains %j, an unreadable price, is never replaced by another field',
     async (other) => {
       const { clock, readEach } = await learned();
       for (let hours = 0; hours < 4; hours += 2) {
@@ -59,7 +59,7 @@ describe('a field that is kept without prices while another one has them', () =>
     },
   );
 
-  test('is missing, too, where one record says something else in it', async () => {
+  test('is missing, too, if one record has an unreadable price in it', async () => {
     const { readEach } = await learned();
     const { prices, news } = await readEach(...each(EMPTIED), [{ price: 35, lowest_price: 2000 }]);
     expect([new Set(prices), news]).toEqual([new Set(['unreadable']), 'missing']);
@@ -74,7 +74,7 @@ describe('a field that is kept without prices while another one has them', () =>
     expect((await readEach(...each(EMPTIED))).news).toBe('missing');
   });
 
-  test('is so too where only records beside bare numbers have it', async () => {
+  test('is missing, too, if only records beside bare numbers use it', async () => {
     const { clock, readEach } = reader();
     const bare = each(2000);
     for (let n = 0; n < 3; n += 1) await readEach(...bare, ...bare, ...each({ price: 900 }));

@@ -34,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 const steps = fc.array(step, { minLength: 10, maxLength: 60 });
 
-test('once a form is held no number of another member is a price, over restarts; what cannot be read is not sold out', async () => {
+test('once a form is held, no other member becomes a price, and unreadable entries never mean sold out', async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...FORMS), steps, async (field, drawn) => {
       const world = new World(field);
@@ -47,7 +47,7 @@ test('once a form is held no number of another member is a price, over restarts;
   );
 });
 
-test('a form that all entries have is held within an hour and five answers, whatever was before', async () => {
+test('a form that all entries use is held within an hour and five answers, whatever happened before', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...FORMS),
@@ -58,7 +58,7 @@ test('a form that all entries have is held within an hour and five answers, what
         for (const drawnStep of drawn) await world.step(drawnStep);
         world.field = last;
         world.forgetMembers();
-        // What one has not heard of yet it takes in with its next answer but one.
+        // What a process has not heard of yet, it picks up with its next answer but one.
         world.pass(0);
         await world.answer(0, ['offered'], 25);
         world.pass(HOUR);

@@ -6,9 +6,9 @@ import type { EntryForm } from '../../src/partner/size-map.ts';
 import { keptForAll } from './kept-forms.ts';
 
 /*
- * A partner that has its price in one field of an entry, or in the entry itself, and whose entries get other members
- * and lose them, are sold out, are left empty or come in another form; read by two processes that are restarted and
- * have one memory. Every number says which member it is of.
+ * A partner that has its price in one field of an entry, or in the entry itself. Its entries gain and lose other
+ * members, are sold out, are left empty or come in another form. Two processes with a shared memory read it and
+ * are restarted. Every number shows which member it belongs to.
  */
 export const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'] as const;
 export type Field = (typeof FIELDS)[number] | null;
@@ -31,12 +31,12 @@ export type Step =
       readonly records: number;
     }
   | { readonly does: 'member'; readonly field: (typeof FIELDS)[number] }
-  /** `keeps`: entries have null in the field that the price was in so far. */
+  /** `keeps`: entries have null in the field that held the price so far. */
   | { readonly does: 'renames'; readonly to: Field; readonly keeps: boolean }
   | { readonly does: 'restart'; readonly which: number }
   | { readonly does: 'time'; readonly minutes: number };
 
-/** What an entry says in a form: a number, something else, or that there is no offer. */
+/** Returns what an entry contains in a form: a price, something else, or nothing on offer. */
 function saysIn(entry: unknown, { field }: EntryForm): 'price' | 'nothing' | 'other' {
   const isObject = typeof entry === 'object' && entry !== null;
   const isThere = isObject ? field !== null && Object.hasOwn(entry, field) : field === null;
@@ -48,7 +48,7 @@ function saysIn(entry: unknown, { field }: EntryForm): 'price' | 'nothing' | 'ot
 
 const NOWHERE: EntryForm = { field: 'no field' };
 
-/** Whether any entry has the field at all, or is a bare value. */
+/** Decides whether any entry has the field at all, or is a bare value. */
 const has = (entries: readonly unknown[], { field }: EntryForm): boolean =>
   entries.some((entry) =>
     typeof entry === 'object' && entry !== null
@@ -63,7 +63,7 @@ export class World {
   readonly #emptied = new Set<string>();
   readonly #kept = keptForAll();
   #numbers = 0;
-  /** When an answer last had the form that is held. */
+  /** When an answer last had the held form. */
   #had = 0;
   readonly #processes = [0, 1].map(() => this.#start());
 
@@ -80,7 +80,7 @@ export class World {
     return heldForm(this.#kept.memory, FIELDS);
   }
 
-  /** Takes a step; out: the answer, where it is one. */
+  /** Takes a step. Returns the answer if there is one. */
   async step(step: Step): Promise<Answered | null> {
     if (step.does === 'answer') return await this.answer(step.by, step.entries, step.records);
     if (step.does === 'member' && !this.#members.delete(step.field)) this.#members.add(step.field);
@@ -93,7 +93,7 @@ export class World {
     return null;
   }
 
-  /** Processes hear within seconds what others have learned. */
+  /** Lets processes hear what others have learned, which takes seconds. */
   pass(ms: number): void {
     this.now += ms;
     for (const { keeper } of this.#processes) keeper.hear();
@@ -123,7 +123,8 @@ export class World {
   async answer(by: number, kinds: readonly Kind[], records = 1): Promise<Answered> {
     const { forms } = this.#processes[by] ?? this.#start();
     const entries = kinds.map((kind) => this.#entry(kind));
-    // Sizes of its own for each: what nearly all records have under one name, and never as prices are, is no size.
+    // Each record has sizes of its own: a name that nearly all records share, and that is never like a price, is
+    // no size.
     const recordOf = (sku: string) => ({
       code: '0000',
       size_map: Object.fromEntries(entries.map((entry, n) => [`${sku}-${n}`, entry])),
@@ -144,7 +145,7 @@ export class World {
     });
     const { held: after } = this;
     const withoutMs = this.now - this.#had;
-    // Null in a field that has been missing is none that is there again.
+    // Null in a missing field does not bring it back.
     const isThere = (one: EntryForm) =>
       wasMissing ? entries.some((entry) => saysIn(entry, one) === 'price') : has(entries, one);
     if (after !== null && (before === null || isThere(after))) this.#had = this.now;
@@ -153,25 +154,25 @@ export class World {
   }
 }
 
-/** One answer, and what became of the form that is held. */
+/** One answer, and what happened to the held form. */
 export interface Answered {
   readonly entries: readonly unknown[];
   readonly records: number;
   readonly record: LowestRecord | UnreadableRecord | undefined;
-  /** By which it was read; null: no entry has any. */
+  /** The form by which it was read. Null: no entry has any. */
   readonly form: EntryForm | null;
-  /** What is held for all, before and after it, and what the process that read it thought so far. */
+  /** The form held for all, before and after the answer, and what the reading process knew so far. */
   readonly before: EntryForm | null;
   readonly after: EntryForm | null;
   readonly view: EntryForm | null;
-  /** For how long no answer had had what was held. */
+  /** For how long no answer had contained the held form. */
   readonly withoutMs: number;
 }
 
-/** Reads nothing else than the form that is held, which changes only where no answer has had it for an hour. */
+/** Checks that only the held form is read, which changes only if no answer has had it for an hour. */
 export function expectSound(answered: Answered): void {
   const { form, before, after, view, withoutMs } = answered;
-  // One that has not heard yet that another has let its form go.
+  // A process that has not heard yet that another has let its form go.
   const isBehind = view !== null && view.field !== before?.field;
   if (before !== null && form !== null && !isBehind) expect(form.field).toEqual(before.field);
   if (form !== null) expectRead(answered, form);
@@ -183,7 +184,7 @@ export function expectSound(answered: Answered): void {
 function expectRead({ record, entries, records }: Answered, form: EntryForm): void {
   const isThere = entries.some((entry) => saysIn(entry, form) === 'price');
   const isElsewhere = FIELDS.some((field) => entries.some((entry) => saysIn(entry, { field }) === 'price'));
-  // Of a field that is missing, null says nothing, nor where many records have another field instead.
+  // A null in a missing field means nothing, nor does it if many records have another field instead.
   const isEmptied = !isThere && (form.isMissing === true || (records >= 20 && isElsewhere));
   const place = isEmptied && form.field !== null ? NOWHERE : form;
   const said = entries.map((entry) => saysIn(entry, place));

@@ -4,7 +4,7 @@ import { formOf } from '../../src/partner/size-map.ts';
 import { FIELDS, reader } from './form-reader.ts';
 import { keptForAll } from './kept-forms.ts';
 
-test('a null in the price field is no offer, whatever other members say', async () => {
+test('a null in the price field means no offer, whatever other members contain', async () => {
   const { read } = reader();
   expect(await read({ price: 2000, amount: 3 }, { price: null, amount: 60 })).toEqual({
     prices: [2000, null],
@@ -23,7 +23,7 @@ test('a new member does not become the price', async () => {
   expect((await read({ lowest_ask: null, price: 3590 })).prices).toEqual([null]);
 });
 
-test('another form takes over only when none has had the old one for an hour, with a warning before', async () => {
+test('another form takes over only after an hour without the old one, and with a warning before', async () => {
   const { clock, read } = reader();
   for (let n = 0; n < 3; n += 1) await read({ price: 2000 });
   expect(await read({ amount: 60 })).toEqual({ prices: 'unreadable', news: 'missing' });
@@ -34,7 +34,7 @@ test('another form takes over only when none has had the old one for an hour, wi
   expect(await read({ lowest_ask: 2000 })).toEqual({ prices: [2000], news: null });
 });
 
-test('one answer with the old form begins the hour anew', async () => {
+test('one answer with the old form restarts the hour', async () => {
   const { clock, read } = reader();
   for (let n = 0; n < 3; n += 1) await read({ price: 2000 });
   await read({ lowest_ask: 2000 });
@@ -44,7 +44,7 @@ test('one answer with the old form begins the hour anew', async () => {
   expect(await read({ lowest_ask: 2000 })).toEqual({ prices: 'unreadable', news: 'missing' });
 });
 
-test('without a form that is held it is that of most entries; of several fields the first', () => {
+test('while no form is held, most entries decide, and among several fields the first one wins', () => {
   expect(formOf([{ price: null, lowest_price: 900 }], FIELDS)).toEqual({ field: 'lowest_price' });
   expect(formOf([{ amount: 60 }, { price: 900 }, { price: 800 }], FIELDS)).toEqual({ field: 'price' });
   expect(formOf([{ price: 900, lowest_ask: 800 }], FIELDS)).toEqual({ field: 'price' });
@@ -53,7 +53,7 @@ test('without a form that is held it is that of most entries; of several fields 
   expect(formOf([null, 0, {}, { asks: 5 }], FIELDS)).toBeNull();
 });
 
-describe('records of two forms, one a field and one bare numbers,', () => {
+describe('records of two forms, a field and bare numbers,', () => {
   const MIXED = [
     [2000, 2100],
     [{ price: 900, listings: 3 }, null],
@@ -71,7 +71,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
   test.each([
     ['bare numbers first', 3, 1],
     ['the field first', 1, 3],
-  ])('are all read once three answers have had both: %s', async (_, bare, objects) => {
+  ])('are all read once three answers contained both: %s', async (_, bare, objects) => {
     const { readEach } = reader();
     const answer = [
       ...Array.from({ length: bare }, () => [2000]),
@@ -86,14 +86,14 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect(await readEach(...answer)).toEqual({ prices: all, news: null });
   });
 
-  test('are not all read as soon as a second form comes beside the one that is held', async () => {
+  test('are not all read as soon as a second form appears beside the held one', async () => {
     const { readEach } = reader();
     for (let n = 0; n < 5; n += 1) await readEach([2000, 2100]);
     for (let n = 0; n < 3; n += 1) expect((await readEach(...MIXED)).prices[1]).toBe('unreadable');
     expect((await readEach(...MIXED)).prices).toEqual(READ);
   });
 
-  test('are read in answers that have one of them alone, without a word, and after a restart', async () => {
+  test('are read in answers with only one of the forms, without a warning, and after a restart', async () => {
     const kept = keptForAll();
     const { clock, readEach } = await learned(kept);
     expect(await readEach([{ price: 800 }])).toEqual({ prices: [[800]], news: null });
@@ -110,7 +110,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     });
   });
 
-  test('are not of a third: that is missing for an hour, and then all is learned anew', async () => {
+  test('do not make a third form readable: it is missing for an hour, and then all is learned anew', async () => {
     const { clock, readEach } = await learned();
     expect(await readEach([{ amount: 60 }])).toEqual({ prices: ['unreadable'], news: 'missing' });
     clock.now += 3_600_000;
@@ -121,7 +121,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     });
   });
 
-  test('are not read for ever as they were: where the others have moved to another field, that is read after an hour', async () => {
+  test('that move to another field are read there after an hour', async () => {
     const { clock, readEach } = await learned();
     const moved = [[2000], [{ lowest_ask: 900 }]];
     expect(await readEach(...moved)).toEqual({ prices: [[2000], 'unreadable'], news: 'missing' });
@@ -133,7 +133,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect(await readEach(...moved)).toEqual({ prices: [[2000], [900]], news: null });
   });
 
-  test('are read by another field at once where theirs is not configured any longer', async () => {
+  test('are read by another field at once if theirs is no longer configured', async () => {
     const kept = keptForAll();
     await learned(kept);
     const { readEach } = reader(kept, ['lowest_ask']);
@@ -142,7 +142,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect((await readEach(...moved)).prices).toEqual([[2000], [900]]);
   });
 
-  test('are known again as soon as one record has what the others had', async () => {
+  test('keep their form as soon as one record uses it again', async () => {
     const { clock, readEach } = await learned();
     const moved = [[2000], [{ lowest_ask: 900 }]];
     await readEach(...moved);
@@ -152,7 +152,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect(await readEach(...moved)).toEqual({ prices: [[2000], 'unreadable'], news: 'missing' });
   });
 
-  test('are not read for ever as they were, also where the field that is held has moved, and most are bare', async () => {
+  test('that move from the held field are read after an hour, also if most are bare numbers', async () => {
     const { clock, readEach } = reader();
     const both = (field: string) => [[2000], [1900], [1800], [{ [field]: 900 }], [{ [field]: 800 }]];
     const objects = [[{ price: 900 }], [{ price: 800 }], [2000]];
@@ -165,7 +165,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect((await readEach(...both('lowest_ask'))).prices).toEqual([[2000], [1900], [1800], [900], [800]]);
   });
 
-  test('have no other field in it: where there is no offer, that may be a count', async () => {
+  test('do not make another field readable: without an offer it may be a count', async () => {
     const { readEach } = reader();
     for (let n = 0; n < 9; n += 1)
       expect((await readEach([{ price: 900 }], [{ price: 800 }], [{ amount: 60 }])).prices).toEqual([
@@ -175,7 +175,7 @@ describe('records of two forms, one a field and one bare numbers,', () => {
       ]);
   });
 
-  test('are no change of form: what all have changed to is held off for an hour as ever', async () => {
+  test('do not hide a change of form: what all records change to is held off for an hour', async () => {
     const { clock, readEach } = reader();
     for (let n = 0; n < 3; n += 1) await readEach([2000], [1900]);
     for (let n = 0; n < 9; n += 1)
@@ -188,8 +188,8 @@ describe('records of two forms, one a field and one bare numbers,', () => {
   });
 });
 
-describe('what is kept', () => {
-  test('holds after a restart, and so does the hour of a form that is missing', async () => {
+describe('the stored form', () => {
+  test('survives a restart, and so does the hour of a missing form', async () => {
     const kept = keptForAll();
     const first = reader(kept);
     for (let n = 0; n < 3; n += 1) await first.read({ lowest_ask: 3200 });
@@ -202,13 +202,13 @@ describe('what is kept', () => {
     expect((await reader(kept).read({ amount: 60 })).prices).toEqual([60]);
   });
 
-  test('counts answers alike over restarts: a mirror of a few calls a run learns, too', async () => {
+  test('is learned across restarts: a mirror with few calls per run learns, too', async () => {
     const kept = keptForAll();
     for (let n = 0; n < 3; n += 1) expect((await reader(kept).read({ amount: 900 })).prices).toEqual([900]);
     expect((await reader(kept).read({ price: 3590, amount: 900 })).prices).toEqual([900]);
   });
 
-  test('counts answers alike in a row only', async () => {
+  test('is learned only from consecutive answers with the same form', async () => {
     const { read, forms } = reader();
     for (const entry of [{ amount: 900 }, { amount: 900 }, 900, { amount: 900 }, { amount: 900 }])
       await read(entry);
@@ -217,7 +217,7 @@ describe('what is kept', () => {
     expect(forms.held).toEqual({ field: 'amount' });
   });
 
-  test('does not count where the field is not configured any longer; numbers without a field always do', () => {
+  test('does not count if its field is no longer configured; bare numbers always count', () => {
     const of = (field: string | null): FormMemory => ({
       form: { field },
       answers: 3,
@@ -231,7 +231,7 @@ describe('what is kept', () => {
     expect(heldForm(NOTHING_LEARNED, ['amount'])).toBeNull();
   });
 
-  test('gives way to what is configured at once, and what is learned then is kept', async () => {
+  test('gives way at once to what is configured, and the form learned then is stored', async () => {
     const kept = keptForAll();
     const before = reader(kept);
     for (let n = 0; n < 3; n += 1) await before.read({ price: 3590, lowest_ask: 3200 });
@@ -243,17 +243,17 @@ describe('what is kept', () => {
     expect((await reader(kept).read({ price: 3590, lowest_ask: 3200 })).prices).toEqual([3200]);
   });
 
-  test('is told to another process, whose answer is read again by it', async () => {
+  test('is passed to another process, which then rereads its answer', async () => {
     const kept = keptForAll();
     const [one, other] = [reader(kept), reader(kept)];
     for (let n = 0; n < 3; n += 1) await one.read({ lowest_ask: 3200 });
-    // It has heard of nothing so far, and most entries of its first answer have another field, too.
+    // It has heard of nothing yet, and most entries of its first answer contain another field, too.
     expect(other.forms.held).toBeNull();
     expect((await other.read({ price: 3590, lowest_ask: 3200 })).prices).toEqual([3200]);
     expect(other.forms.held).toEqual({ field: 'lowest_ask' });
   });
 
-  test('is what answers show later, where it could not be kept', async () => {
+  test('is learned from later answers if it could not be stored', async () => {
     const kept = keptForAll();
     const { read, forms } = reader(kept);
     kept.isDown = true;

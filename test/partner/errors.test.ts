@@ -76,7 +76,7 @@ const rows: Row[] = [
   ['bulk', 201, {}, 'unreadable'],
   ['bulk', 204, null, 'unreadable'],
   ['bulk', 302, null, 'unreadable'],
-  // the files origin is not the API: its 403 is no throttle
+  // the files origin is not the API: its 403 is not a throttle
   ['manifest-file', 200, null, null],
   ['manifest-file', 403, { message: 'Forbidden' }, 'url-expired'],
   ['manifest-file', 302, null, 'file-fault'],
@@ -89,7 +89,7 @@ test.each(rows)('%s %i %j is %s', (route, status, body, kind) => {
   expect(classifyAnswer(route, status, body)).toBe(kind);
 });
 
-test('the auth class is what a throttle and a wrong credential look like', () => {
+test('the auth class contains what both a throttle and a wrong credential look like', () => {
   expect([...AUTH_CLASS].toSorted()).toEqual(['authorizer-fault', 'throttled-or-forbidden', 'unauthorised']);
 });
 
@@ -101,7 +101,7 @@ test.each([
   [{}, undefined],
   [null, undefined],
   [[], undefined],
-])('code of %j is %s', (body, code) => {
+])('the code of %j is %s', (body, code) => {
   expect(codeOf(body)).toBe(code);
 });
 
@@ -109,13 +109,13 @@ describe('failures without an answer', () => {
   const idle = new AbortController().signal;
   const coded = (code: string) => Object.assign(new Error('x'), { code });
 
-  test('the signals outrank the exception', () => {
+  test('are classified by the signals before the exception', () => {
     expect(classifyFailure(coded('ECONNRESET'), AbortSignal.abort(), idle)).toBe('aborted');
     expect(classifyFailure(coded('ECONNRESET'), idle, AbortSignal.abort())).toBe('timeout');
     expect(classifyFailure(coded('ECONNRESET'), undefined, idle)).toBe('network');
   });
 
-  test('a code is found through causes', () => {
+  test('are classified by a code found through causes', () => {
     expect(classifyFailure(new Error('x', { cause: coded('UND_ERR_BODY_TIMEOUT') }), idle, idle)).toBe(
       'timeout',
     );
@@ -123,7 +123,7 @@ describe('failures without an answer', () => {
 });
 
 describe('safe causes', () => {
-  test('drop the input of an invalid URL', () => {
+  test('omit the input of an invalid URL', () => {
     let thrown: unknown;
     try {
       void new URL('http://[canary?X-Amz-Signature=canary');
@@ -134,7 +134,7 @@ describe('safe causes', () => {
     expect(inspect(safeCause(thrown), { depth: 10 })).not.toContain('canary');
   });
 
-  test('cut out secrets, query strings and Basic credentials', () => {
+  test('redact secrets, query strings and Basic credentials', () => {
     const source = Object.assign(new Error('GET /x?sig=canary1 Basic Y2FuYXJ5Mg== and canary3'), {
       request: 'canary4',
     });
@@ -143,19 +143,19 @@ describe('safe causes', () => {
     expect(shown).not.toMatch(/canary|Y2Fu/);
   });
 
-  test('something that is no error has no text', () => {
+  test('have no text of a thrown value that is not an error', () => {
     expect(safeCause('canary').message).toBe('unknown failure');
   });
 });
 
-test('an error says kind, route, status, code and a hint', () => {
+test('an error carries its kind, route, status, code and a hint', () => {
   const error = new PartnerError('snapshot-expired', 'delta', { status: 400, code: '0010' });
   expect(error).toMatchObject({ kind: 'snapshot-expired', route: 'delta', status: 400, code: '0010' });
   expect(error.message).toBe('delta: snapshot-expired (status 400, code 0010)');
   expect(error.hint).toContain('new manifest is fetched');
 });
 
-test('only of bulk calls is it said that their body may have another name', () => {
+test('only the hint of bulk calls mentions another name of their body key', () => {
   const hintOf = (route: Route) => new PartnerError('bad-request', route).hint;
   for (const route of ROUTES)
     expect([route, hintOf(route).includes('PARTNER_BULK_BODY_KEY')]).toEqual([route, route === 'bulk']);

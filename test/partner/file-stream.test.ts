@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { gunzipIfGzip, metered, withBoundedLines } from '../../src/partner/file-stream.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** The bytes as chunks of the given sizes, over and over. */
+/** Yields the bytes in chunks of the given sizes, which repeat. */
 async function* inChunks(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
   for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
     const size = sizes[turn % sizes.length] ?? 1;
@@ -21,7 +21,7 @@ async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
 
 const chunkSizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
 
-test('however the bytes are chunked, lines within the limit pass and others are cut to one byte more', async () => {
+test('however the bytes are chunked, lines within the limit pass and longer ones are cut one byte over it', async () => {
   const line = fc.integer({ min: 0, max: 60 }).map((length) => 'x'.repeat(length));
   await fc.assert(
     fc.asyncProperty(
@@ -37,7 +37,7 @@ test('however the bytes are chunked, lines within the limit pass and others are 
   );
 });
 
-test('an endless line is not held', async () => {
+test('an endless line is not buffered', async () => {
   async function* endless() {
     const chunk = Buffer.alloc(1000, 'x');
     for (let i = 0; i < 1000; i += 1) yield chunk;
@@ -46,7 +46,7 @@ test('an endless line is not held', async () => {
   expect((await collect(withBoundedLines(endless(), 100))).toString()).toBe(`${'x'.repeat(101)}\nend`);
 });
 
-test('gzip is told by content, whatever the chunks; several members are one file', async () => {
+test('gzip is recognised by content, for any chunks, and several members are read as one file', async () => {
   const text = Buffer.from('line\n'.repeat(1000));
   const members = Buffer.concat([gzipSync(text), gzipSync(text)]);
   for (const sizes of [[1], [3, 100], [100_000]]) {
@@ -55,12 +55,12 @@ test('gzip is told by content, whatever the chunks; several members are one file
   }
 });
 
-test('an empty source and a single byte pass', async () => {
+test('an empty source and a single byte pass through', async () => {
   expect(await collect(gunzipIfGzip(inChunks(Buffer.alloc(0), [1])))).toHaveLength(0);
   expect((await collect(gunzipIfGzip(inChunks(Buffer.from('{'), [1])))).toString()).toBe('{');
 });
 
-test('a failure of the source comes out of the far end as itself', async () => {
+test('an error of the source reaches the consumer unchanged', async () => {
   const failure = new Error('source');
   async function* failing() {
     yield gzipSync('x'.repeat(1000)).subarray(0, 12);
@@ -69,7 +69,7 @@ test('a failure of the source comes out of the far end as itself', async () => {
   await expect(collect(gunzipIfGzip(failing()))).rejects.toBe(failure);
 });
 
-test('leaving early closes the source', async () => {
+test('a consumer that leaves early closes the source', async () => {
   let closed = false;
   async function* source() {
     try {
@@ -85,7 +85,7 @@ test('leaving early closes the source', async () => {
   await eventually(() => expect(closed).toBe(true));
 });
 
-test('the meter tells the total before each chunk', async () => {
+test('the meter reports the total before it passes on each chunk', async () => {
   const totals: number[] = [];
   await collect(metered(inChunks(Buffer.from('abcdef'), [2]), (total) => totals.push(total)));
   expect(totals).toEqual([2, 4, 6]);

@@ -8,7 +8,7 @@ export const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'];
 export function reader(kept = keptForAll(), fields: readonly string[] = FIELDS) {
   const clock = { now: 0 };
   const forms = new EntryForms(fields, () => clock.now, kept.reader());
-  /** The prices of records with these entries, or that there are none; and what is said of their form. */
+  /** Returns the prices of records with these entries, or that they are unreadable, and the news about their form. */
   const readEach = async (...records: unknown[][]) => {
     const results = records.map((entries, nth) => [
       `SKU-${nth}`,

@@ -1,11 +1,13 @@
 import { type FormKeeper, type FormMemory, NOTHING_LEARNED } from '../../src/partner/entry-forms.ts';
 
-/** What several processes know of the form of entries, as a database has it for all of them. */
+/** What several processes know about the form of entries, shared as in a database. */
 export interface KeptForAll {
   memory: FormMemory;
-  /** While it is, nothing can be kept. */
+  /** While true, nothing can be stored. */
   isDown: boolean;
-  /** What a process that starts now reads by. It hears of others' changes when it changes something itself. */
+  /**
+   * Returns the keeper of a process that starts now. It hears of others' changes when it changes something itself.
+   */
   reader(): FormKeeper & { hear(): void };
 }
 

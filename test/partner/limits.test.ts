@@ -4,7 +4,7 @@ import { excessOf, limitsOf } from '../../src/partner/limits.ts';
 
 const NONE = { values: Infinity, structure: Infinity, depth: Infinity };
 
-/** Values on all levels, names and containers, and levels of nesting, counted in what the text means. */
+/** Values, names and containers on all levels, and levels of nesting, counted in the parsed text. */
 function sizeOf(value: unknown): { values: number; structure: number; depth: number } {
   if (typeof value !== 'object' || value === null) return { values: 1, structure: 0, depth: 0 };
   const inner = Object.values(value).map(sizeOf);
@@ -16,7 +16,7 @@ function sizeOf(value: unknown): { values: number; structure: number; depth: num
   };
 }
 
-test('what a text has is counted as it is meant, whatever its strings hold', async () => {
+test('the size of a text is counted as JSON.parse sees it, whatever its strings contain', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.json({ maxDepth: 6, stringUnit: 'binary' }),
@@ -27,7 +27,7 @@ test('what a text has is counted as it is meant, whatever its strings hold', asy
         for (const each of [text, spaced]) {
           expect(await excessOf(each, { ...NONE, depth })).toBeNull();
           expect(await excessOf(each, { ...NONE, structure })).toBeNull();
-          // An empty container is counted as if something were in it.
+          // An empty container is counted as if it had one value.
           expect(await excessOf(each, { ...NONE, values: values + structure })).toBeNull();
           if (depth > 0) expect(await excessOf(each, { ...NONE, depth: depth - 1 })).toBe('nesting');
           if (structure > 0)
@@ -43,11 +43,11 @@ test.each([
   ['a quote that is escaped', String.raw`["\"[[[[", "\\", [1]]`, 2],
   ['a string that never ends', '["[[[[[[', 1],
   ['brackets that never open', ']]]]]]', 0],
-])('%s', async (_, text, depth) => {
+])('nesting is counted correctly for %s', async (_, text, depth) => {
   expect(await excessOf(text, { ...NONE, depth })).toBeNull();
 });
 
-test('a text of 24 MB is read in pieces, between which others have their turn', async () => {
+test('a text of 24 MB is read in pieces, and other tasks run in between', async () => {
   let turns = 0;
   const ticking = setInterval(() => (turns += 1), 0);
   expect(
@@ -57,7 +57,7 @@ test('a text of 24 MB is read in pieces, between which others have their turn', 
   expect(turns).toBeGreaterThan(3);
 });
 
-test('a string that crosses pieces, an escape at the end of one, and nesting behind it are seen', async () => {
+test('strings across pieces, an escape at the end of a piece and nesting behind it are all seen', async () => {
   const piece = 2 * 1024 * 1024;
   for (const shift of [0, 1, 2, 3]) {
     const text = `["${'x'.repeat(piece - 4 + shift)}\\"[[[[", [[1]]]`;

@@ -42,7 +42,7 @@ test.each<[string, object, string]>([
     { snapshot_id: 's1', located_at: 'https://x.example.com', download: URL_TEXT, ...known },
     's1',
   ],
-])('is found by shape: %s', (_name, body, snapshotId) => {
+])('a manifest response is recognised by its shape: %s', (_name, body, snapshotId) => {
   const reading = readManifestMeta(body, {});
   if (!reading.ok) throw new Error(reading.problem);
   const { url, readBy, ...rest } = reading.value;
@@ -53,11 +53,11 @@ test.each<[string, object, string]>([
     skuCount: 10,
     livePricedSkuCount: 2,
   });
-  // What is remembered of it reads the same, whatever the names say.
+  // Read by its remembered fields, it yields the same, whatever their names suggest.
   expect(readManifestMeta(body, { known: readBy })).toEqual(reading);
 });
 
-test('counts and the time of building are found in camel case, but not those of another snapshot', () => {
+test('counts and the build time are found in camel case, but not those of another snapshot', () => {
   const counts = { generatedAt: known.generated_at, skuCount: 10, livePricedSkuCount: '2' };
   const read = (more: object) => readManifestMeta({ snapshotId: 's1', url: URL_TEXT, ...more }, {});
   const found = { generatedAt: new Date(known.generated_at), skuCount: 10, livePricedSkuCount: 2 };
@@ -74,7 +74,7 @@ test('counts and the time of building are found in camel case, but not those of 
   expect(read({ previous: counts })).toMatchObject({ ok: true, value: { skuCount: null } });
 });
 
-test('what is absent or odd among the metadata is null', () => {
+test('absent or odd metadata is null', () => {
   const reading = readManifestMeta(
     { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', live_priced_sku_count: -1 },
     {},
@@ -90,7 +90,7 @@ test('what is absent or odd among the metadata is null', () => {
 });
 
 test.each([0, '0', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z', '0000-00-00 00:00:00', -1, ''])(
-  'a zero in place of a time says that there is none: %j',
+  'a zero in place of a time means that there is none: %j',
   (generated_at) => {
     const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, generated_at }, {});
     expect(reading).toMatchObject({ ok: true, value: { generatedAt: null } });
@@ -98,14 +98,14 @@ test.each([0, '0', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z', '0000-00-00 0
 );
 
 test.each([-1, 1.5, 'many', [10], {}, true])(
-  'a sku_count that is no count is not taken for absent: %j',
+  'an invalid sku_count is an error instead of absent: %j',
   (sku_count) => {
     const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, sku_count }, {});
     expect(reading).toMatchObject({ ok: false, problem: 'sku_count is not a count' });
   },
 );
 
-test('a count of live SKUs that no table holds is null', () => {
+test('a count of live SKUs that no table can hold is null', () => {
   const live = (live_priced_sku_count: unknown) => {
     const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, live_priced_sku_count }, {});
     return reading.ok && reading.value.livePricedSkuCount;
@@ -127,7 +127,7 @@ test.each([
   ['2026-11-01 00:00', '2026-11-01T00:00:00.000Z'],
   ['2026-11-01', '2026-11-01T00:00:00.000Z'],
 ])(
-  'a time may be epoch seconds, milliseconds or text, which is UTC without a zone: %s',
+  'a time may be epoch seconds, milliseconds or text, which without a zone means UTC: %s',
   (generated_at, iso) => {
     const before = process.env['TZ'];
     process.env['TZ'] = 'Asia/Bangkok';
@@ -141,7 +141,7 @@ test.each([
   },
 );
 
-/** Fields that a partner may add to a manifest response that was readable without them. */
+/** Fields that a partner may add to a manifest response that is readable without them. */
 const ADDED: readonly object[] = [
   { previous_snapshot_id: 's0' },
   { prevSnapshotId: 's0' },
@@ -172,7 +172,7 @@ test.each(
       { snapshot: { id: 's1' }, file: { url: URL_TEXT } },
     ].map((plain) => [added, plain] as const),
   ),
-)('what says that it is of something else changes nothing: %j beside %j', (added, plain) => {
+)('fields that belong to something else change nothing: %j beside %j', (added, plain) => {
   for (const body of [
     { ...added, ...plain },
     { ...plain, ...added },
@@ -187,7 +187,7 @@ test.each([
   ['base_snapshot_id', 'checksum_url'],
   ['last_snapshot_id', 'docs'],
   ['snapshot_hash', 'mirror_link'],
-])('what is alone is taken, whatever it is called: %s, %s', (id, url) => {
+])('a field without competitors is used, whatever its name: %s, %s', (id, url) => {
   const reading = readManifestMeta({ [id]: 's1', [url]: URL_TEXT }, {});
   expect(reading).toMatchObject({ ok: true, value: { snapshotId: 's1', readBy: { url, snapshotId: id } } });
 });
@@ -202,17 +202,17 @@ describe('the fields by which the last applied manifest was read', () => {
       : reading.problem;
   };
 
-  test('count where more than one could be meant', () => {
+  test('decide if more than one field qualifies', () => {
     expect(readManifestMeta(body, {}).ok).toBe(false);
     expect(read(body, { known })).toEqual([URL_TEXT, 's1', known]);
   });
 
-  test('count before what a field is called', () => {
+  test('take precedence over names of fields', () => {
     const renamed = { ...body, snapshot_id: 'x', url: `${URL_TEXT}3` };
     expect(read(renamed, { known })).toEqual([URL_TEXT, 's1', known]);
   });
 
-  test('do not count beside configured names', () => {
+  test('give way to configured names', () => {
     expect(read(body, { known, urlField: 'download_url', snapshotIdField: 'revision' })).toEqual([
       `${URL_TEXT}2`,
       'r7',
@@ -229,19 +229,19 @@ describe('the fields by which the last applied manifest was read', () => {
       'no URL, and one',
       { id: 's2', version: 'https://x.example.com', link: URL_TEXT, file: { url: '/m.gz' } },
     ],
-  ])('do not count where they are %s', (_name, changed) => {
+  ])('are ignored if they are %s', (_name, changed) => {
     const reading = readManifestMeta(changed, { known });
     expect(reading).toMatchObject({ ok: true, value: { snapshotId: 's2', readBy: { snapshotId: 'id' } } });
   });
 
-  test('are remembered only where a table takes their names', () => {
+  test('are remembered only if a table can hold their names', () => {
     const [nul, long] = ['a\0b', 'x'.repeat(513)];
     const named = { [nul]: { id: 's1' }, [long]: URL_TEXT };
     expect(read(named, {})).toEqual([URL_TEXT, 's1', { url: null, snapshotId: null }]);
   });
 });
 
-test('doctor tries the fields that are known first, then those that are found by shape', () => {
+test('doctor lists the known fields first, then those found by shape', () => {
   const body = {
     snapshot_id: 's1',
     version: 'v',
@@ -327,10 +327,13 @@ test.each<[string, unknown, object, string, string[]]>([
     ['url'],
   ],
   ['no object', [], {}, 'PARTNER_BASE_URL', []],
-])('says which variable to set for %s, and no value', (_name, body, names, variable, fields) => {
-  const reading = readManifestMeta(body, names);
-  if (reading.ok) throw new Error('read');
-  expect(reading.hint).toContain(variable);
-  for (const field of fields) expect(reading.problem).toContain(field);
-  expect(JSON.stringify(reading)).not.toMatch(/canary|secret[A-C]|https?:/);
-});
+])(
+  'the hint names the variable to set for %s, and shows no value',
+  (_name, body, names, variable, fields) => {
+    const reading = readManifestMeta(body, names);
+    if (reading.ok) throw new Error('read');
+    expect(reading.hint).toContain(variable);
+    for (const field of fields) expect(reading.problem).toContain(field);
+    expect(JSON.stringify(reading)).not.toMatch(/canary|secret[A-C]|https?:/);
+  },
+);

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { all, failure, fileAt, fileOf, kindAt, lineText } from './manifest-reading.ts';
 import { serve, type Listener } from './server.ts';
 
-/** Bytes that gzip cannot shrink, as one valid line: for tests that need a file with weight. */
+/** Returns one valid line that gzip hardly shrinks, for tests that need a large file. */
 function weightOf(bytes: number): string {
   const noise = Array.from({ length: bytes }, (_, index) =>
     String.fromCodePoint(97 + ((index * index * 31 + index * 7) % 26)),
@@ -13,7 +13,7 @@ function weightOf(bytes: number): string {
   return JSON.stringify({ sku: 'W', hash: 'h', price_source: 'snapshot', noise: noise.join('') });
 }
 
-describe('damage', () => {
+describe('a damaged file', () => {
   const gz = gzipSync(`${weightOf(50_000)}\n${fileOf(2000).toString()}`);
 
   test.each<[string, Buffer]>([
@@ -27,11 +27,11 @@ describe('damage', () => {
       ]),
     ],
     ['garbage after the end', Buffer.concat([gz, Buffer.from('garbage')])],
-  ])('%s is corrupt', async (_name, bytes) => {
+  ])('with %s is corrupt', async (_name, bytes) => {
     expect(await kindAt((_request, response) => response.end(bytes))).toBe('file-corrupt');
   });
 
-  test('less than Content-Length is corrupt, also at a member boundary', async () => {
+  test('shorter than Content-Length is corrupt, also at the boundary of a gzip member', async () => {
     const member = gzipSync(fileOf(10));
     const listener: Listener = (_request, response) => {
       response.writeHead(200, { 'content-length': member.length * 2 });
@@ -40,14 +40,14 @@ describe('damage', () => {
     expect(await kindAt(listener)).toBe('file-corrupt');
   });
 
-  test('a chunked body that breaks off is corrupt', async () => {
+  test('in a chunked body that breaks off is corrupt', async () => {
     const listener: Listener = (_request, response) => {
       response.write(fileOf(10), () => response.destroy());
     };
     expect(await kindAt(listener)).toBe('file-corrupt');
   });
 
-  test('batches before the damage were handed out, and the end is an error', async () => {
+  test('yields only whole batches before the damage, and then an error', async () => {
     const base = await serve((_request, response) => {
       response.write(fileOf(50), () => response.destroy());
     });
@@ -64,7 +64,7 @@ test.each([
   ['4501', 4501],
   ['soon', 0],
   [undefined, 0],
-])('an Age of %s is told with the lines', async (age, ageSeconds) => {
+])('an Age of %s is returned with the lines', async (age, ageSeconds) => {
   const listener: Listener = (_request, response) => {
     if (age !== undefined) response.setHeader('age', age);
     response.end(fileOf(3));
@@ -72,7 +72,7 @@ test.each([
   expect((await all(fileAt(await serve(listener)))).last).toMatchObject({ ageSeconds });
 });
 
-describe('limits', () => {
+describe('the limits of a file', () => {
   const text = fileOf(1000);
   const send =
     (bytes: Buffer): Listener =>
@@ -84,11 +84,11 @@ describe('limits', () => {
     ['bytes after decompression', gzipSync(text), { bytes: 10_000 }],
     ['bytes after the second decompression', gzipSync(gzipSync(text)), { bytes: 10_000 }],
     ['lines', text, { lines: 999 }],
-  ])('%s', async (_name, bytes, caps) => {
+  ])('apply to %s', async (_name, bytes, caps) => {
     expect(await kindAt(send(bytes), { caps })).toBe('file-too-large');
   });
 
-  test('an announced length over the limit is refused before a byte is read', async () => {
+  test('apply to its announced length, before a byte is read', async () => {
     const listener: Listener = (_request, response) => {
       response.writeHead(200, { 'content-length': 20_000 });
       response.flushHeaders();
@@ -96,7 +96,7 @@ describe('limits', () => {
     expect(await kindAt(listener, { caps: { compressedBytes: 10_000 } })).toBe('file-too-large');
   });
 
-  test('a line longer than a string can be is cut on the way, not held', async () => {
+  test('apply to the length of its lines: one longer than any string is cut on the way, not buffered', async () => {
     const member = gzipSync('x'.repeat(1024 * 1024));
     const bomb = Buffer.concat([...Array.from({ length: 540 }, () => member), gzipSync(`\n${lineText(1)}`)]);
     const { lines, rejected } = await all(fileAt(await serve(send(bomb))));
@@ -104,13 +104,13 @@ describe('limits', () => {
     expect(lines).toHaveLength(1);
   });
 
-  test('exactly at the limits is fine', async () => {
+  test('allow sizes exactly at them', async () => {
     const base = await serve(send(text));
     const caps = { compressedBytes: text.length, bytes: text.length, lines: 1000 };
     expect((await all(fileAt(base, { caps }))).lines).toHaveLength(1000);
   });
 
-  test('a total timeout, an idle timeout, an abort', async () => {
+  test('include a total timeout, an idle timeout and an abort', async () => {
     const stall: Listener = (_request, response) => {
       response.write(fileOf(10));
     };
@@ -124,10 +124,10 @@ describe('limits', () => {
     expect(await kindAt(aborting, { signal: controller.signal })).toBe('aborted');
   });
 
-  test('nothing listens', async () => {
+  test('do not hide that nothing listens: this is a network error', async () => {
     const error = await failure(fileAt(new URL('http://127.0.0.1:1')));
     expect(error).toMatchObject({ kind: 'network', message: 'manifest-file: network (ECONNREFUSED)' });
-    // Nobody has set this address.
+    // Nobody configured this address.
     expect(error.hint).toBe(
       "nothing answers at its address: check the address in the partner's manifest and the network",
     );
@@ -135,7 +135,7 @@ describe('limits', () => {
 });
 
 describe('backpressure', () => {
-  test('a consumer that stops holds the download back, and leaving closes the connection', async () => {
+  test('pauses the download while the consumer stops, and closes the connection when it leaves', async () => {
     const chunk = fileOf(1000);
     let sent = 0;
     let gone: (() => void) | undefined;
@@ -157,7 +157,7 @@ describe('backpressure', () => {
     });
     const batches = fileAt(base, { batchSize: 100 });
     expect((await batches.next()).done).toBe(false);
-    // Paused means: what was sent stops growing, far below what there is to send.
+    // Paused means that the number of sent bytes stops growing, far below the whole.
     let before = -1;
     await eventually(
       () => {

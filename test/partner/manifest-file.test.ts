@@ -8,7 +8,7 @@ import { PATIENCE_MS } from '../support/eventually.ts';
 import { all, failure, fileAt, fileOf, kindAt, lineText, LOOPBACK } from './manifest-reading.ts';
 import { serve, type Listener } from './server.ts';
 
-describe('forms of the file', () => {
+describe('reading a manifest file', () => {
   const plain = fileOf(20);
   test.each<[string, Buffer, string | null]>([
     ['plain', plain, null],
@@ -33,14 +33,14 @@ describe('forms of the file', () => {
     expect(last).toMatchObject({ bytes: bytes.length });
   });
 
-  test('no lines at all', async () => {
+  test('an empty file yields no batches', async () => {
     for (const bytes of [Buffer.alloc(0), gzipSync('')]) {
       const base = await serve((_request, response) => response.end(bytes));
       expect((await all(fileAt(base))).sizes).toEqual([]);
     }
   });
 
-  test('batches keep the order and count rejected lines', async () => {
+  test('batches keep the order of lines and count rejected ones', async () => {
     const text = [lineText(1), 'nonsense', lineText(2), '', lineText(3), '{"sku":"X"}', lineText(4)].join(
       '\n',
     );
@@ -55,8 +55,9 @@ describe('forms of the file', () => {
     expect(last?.bytes).toBe(Buffer.byteLength(text));
   });
 
-  test('a byte that is no UTF-8 behind a backslash makes no other SKU of the two', async () => {
-    // Found by drawing (odd-bytes-model.test.ts): read as a backslash and the letters that stood for the byte.
+  test('an invalid UTF-8 byte after a backslash does not turn the line into another SKU', async () => {
+    // Found by drawing (odd-bytes-model.test.ts): it was read as a backslash and the letters that replaced the
+    // byte.
     const [before, after] = lineText(1).split('SKU-1');
     const line = Buffer.concat([Buffer.from(`${before}A\\`), Buffer.from([0xc3]), Buffer.from(`9${after}`)]);
     const { lines, rejected } = await all(fileAt(await serve((_request, response) => response.end(line))));
@@ -64,7 +65,7 @@ describe('forms of the file', () => {
     expect(rejected.map(({ reason, sku }) => [reason, sku])).toEqual([['not-json', null]]);
   });
 
-  test('a SKU with bytes that are no UTF-8 is none, wherever the file is cut; U+FFFD itself is one', async () => {
+  test('a SKU with invalid UTF-8 is rejected, wherever the file is cut; U+FFFD itself is accepted', async () => {
     const line = (sku: string) => lineText(1).replace('SKU-1', sku);
     const bytes = Buffer.concat([
       Buffer.from(`${line('é1')}\n${line('\uFFFD')}\n`),
@@ -90,7 +91,7 @@ describe('forms of the file', () => {
     }
   });
 
-  test('a line over the limit is rejected alone', async () => {
+  test('a line over the limit is rejected without its neighbours', async () => {
     const long = `{"sku":"LONG","hash":"${'x'.repeat(300_000)}"}`;
     const base = await serve((_request, response) =>
       response.end(gzipSync([lineText(1), long, lineText(2)].join('\n'))),
@@ -100,7 +101,7 @@ describe('forms of the file', () => {
     expect(rejected).toEqual([{ line: 2, reason: 'too-long', sku: 'LONG', sample: long.slice(0, 200) }]);
   });
 
-  test('text is cut at no chunk boundary', async () => {
+  test('a character that spans chunks is read whole', async () => {
     const sku = 'ü😀'.repeat(50);
     const bytes = Buffer.from(JSON.stringify({ sku, hash: 'h', price_source: 'snapshot' }));
     const base = await serve((_request, response) => {
@@ -114,7 +115,7 @@ describe('forms of the file', () => {
   });
 });
 
-test('what is sent: the query of the presigned URL, no Authorization, no body', async () => {
+test('the request has the query of the presigned URL, no Authorization and no body', async () => {
   let seen: unknown;
   const base = await serve((request, response) => {
     seen = { method: request.method, url: request.url, authorization: request.headers.authorization };
@@ -124,7 +125,7 @@ test('what is sent: the query of the presigned URL, no Authorization, no body', 
   expect(seen).toEqual({ method: 'GET', url: '/m.gz?X-Amz-Signature=canary', authorization: undefined });
 });
 
-describe('refusals', () => {
+describe('refusals of a manifest file', () => {
   test.each<[number, PartnerErrorKind]>([
     [403, 'url-expired'],
     [301, 'file-fault'],
@@ -133,7 +134,7 @@ describe('refusals', () => {
     [404, 'file-fault'],
     [206, 'file-fault'],
     [500, 'file-fault'],
-  ])('status %i is %s', async (status, kind) => {
+  ])('status %i is reported as %s', async (status, kind) => {
     let hits = 0;
     const listener: Listener = (_request, response) => {
       hits += 1;
@@ -143,7 +144,7 @@ describe('refusals', () => {
     expect(hits).toBe(1);
   });
 
-  test('a place the URL must not name is never asked', async () => {
+  test('a URL that the partner must not name is never requested', async () => {
     const open = (url: string) =>
       readManifestFile({
         url: new SecretUrl(new URL(url)),
@@ -159,7 +160,7 @@ describe('refusals', () => {
     }
   });
 
-  test('the address a name resolves to is judged before it is connected to', async () => {
+  test('the address that a name resolves to is checked before the connection', async () => {
     let hits = 0;
     const base = await serve((_request, response) => {
       hits += 1;
@@ -179,7 +180,7 @@ describe('refusals', () => {
     expect([named.lines.length, hits]).toEqual([1, 1]);
   });
 
-  test('an encoding nobody asked for', async () => {
+  test('an encoding that was not requested is a file fault', async () => {
     expect(await kindAt((_request, response) => response.setHeader('content-encoding', 'br').end('x'))).toBe(
       'file-fault',
     );

@@ -53,7 +53,7 @@ test.each<[string, object, object]>([
   ['updated_at zero', { ...good, updated_at: 0 }, { updatedAt: null }],
   ['a hash that is an integer', { ...good, hash: 57 }, { hash: '57' }],
   ['unknown members', { ...good, extra: { deep: [] } }, {}],
-])('%s is kept', (_name, line, part) => {
+])('%s is accepted', (_name, line, part) => {
   const kept = {
     sku: 'A',
     sizes: 3,
@@ -117,7 +117,7 @@ test.each([
   '{"sku":"A","hash":null,"hash":"h","price_source":"snapshot"}',
   '{"sku":"A","hash":"h","price_source":"snapshot","sizes":1,"sizes":2,"x":{"hash":"other","sku":"B"}}',
   String.raw`{"sku":"A","hash":"h","price_source":"snapshot","note":"\"sku\":\"B\""}`,
-])('%s says one thing, whatever else is in it twice', (text) => {
+])('%s is accepted, because nothing it repeats is ambiguous', (text) => {
   expect(read(text, 1)).toMatchObject({ sku: 'A', hash: 'h' });
 });
 
@@ -126,7 +126,7 @@ test('a hash that is an integer beyond 2^53 keeps its digits', () => {
   expect(read(line, 1)).toMatchObject({ hash: '12345678901234567890' });
 });
 
-test('the hash of a live line is none, also where it is there twice', () => {
+test('a live line has no hash, even if it contains two', () => {
   expect(read('{"sku":"A","hash":"h1","hash":"h2","price_source":"live"}', 1)).toMatchObject({ hash: null });
 });
 
@@ -138,12 +138,12 @@ test('a sample is short and storable', () => {
   expect(rejected.sample).not.toContain('\u0000');
 });
 
-test.each(['', ' ', '\r', '\t '])('a blank line %j is no line', (text) => {
+test.each(['', ' ', '\r', '\t '])('a blank line %j is skipped', (text) => {
   expect(read(text, 1)).toBeNull();
 });
 
-test('a blank line costs less than a good one: a bomb may be nothing else', () => {
-  // The least of many turns: beside others a turn may have taken any time.
+test('a blank line costs less than a good one: a bomb may contain nothing else', () => {
+  // The minimum of many rounds, because other processes may slow down any single one.
   const least = new Map<string, number>();
   const texts = ['', ' ', JSON.stringify(good)];
   for (let turn = 0; turn < 60; turn += 1)
@@ -169,7 +169,7 @@ test.each(['America/New_York', 'Asia/Bangkok', 'UTC'])('a time without a zone is
   }
 });
 
-test('a byte order mark is no part of the first line, and of no other', () => {
+test('a byte order mark is stripped from the first line only', () => {
   const text = `\uFEFF${JSON.stringify(good)}`;
   expect(read(text, 1)).toHaveProperty('sku', 'A');
   expect(read(text, 1)).not.toHaveProperty('reason');
@@ -184,6 +184,6 @@ test('the limit counts bytes, not characters', () => {
   expect(read(line('é'.repeat(Math.ceil((1001 - base) / 2))), 1)).toHaveProperty('reason', 'too-long');
 });
 
-test('a hostile key in a line harms nothing', () => {
+test('a hostile key in a line does no harm', () => {
   expect(read('{"__proto__":{"sku":"X"},"price_source":"live"}', 1)).toHaveProperty('reason', 'no-sku');
 });

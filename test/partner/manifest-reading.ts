@@ -14,7 +14,7 @@ import { serve, type Listener } from './server.ts';
 /** A base URL on loopback, so that a files origin on loopback is allowed. */
 export const LOOPBACK = new URL('http://127.0.0.1:1');
 
-/** One valid snapshot line. */
+/** Returns one valid snapshot line. */
 export function lineText(index: number): string {
   return JSON.stringify({
     sku: `SKU-${index}`,
@@ -25,12 +25,12 @@ export function lineText(index: number): string {
   });
 }
 
-/** A plain manifest of that many lines. */
+/** Returns a plain manifest of `count` lines. */
 export function fileOf(count: number): Buffer {
   return Buffer.from(Array.from({ length: count }, (_, index) => `${lineText(index)}\n`).join(''));
 }
 
-/** Reads the manifest at a server of the test, by a URL with a canary signature. */
+/** Reads the manifest from a server of the test, by a URL with a canary signature. */
 export function fileAt(
   base: URL,
   overrides: Partial<ManifestFileOptions> = {},
@@ -39,7 +39,7 @@ export function fileAt(
   return readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS, ...overrides });
 }
 
-/** Everything that the batches hold, and their sizes. */
+/** Collects everything in the batches, and their sizes. */
 export async function all(batches: AsyncIterable<ManifestBatch>) {
   const lines: ManifestLine[] = [];
   const rejected: RejectedLine[] = [];
@@ -54,7 +54,7 @@ export async function all(batches: AsyncIterable<ManifestBatch>) {
   return { lines, rejected, sizes, last };
 }
 
-/** The PartnerError that ends the batches; fails where the canary shows in it. */
+/** Returns the PartnerError that ends the batches. Fails if it shows the canary. */
 export async function failure(batches: AsyncIterable<ManifestBatch>): Promise<PartnerError> {
   const error = await all(batches).then(
     () => undefined,
@@ -66,7 +66,7 @@ export async function failure(batches: AsyncIterable<ManifestBatch>): Promise<Pa
   return error;
 }
 
-/** The kind of error that a server answering this way leads to. */
+/** Returns the kind of error that a server answering this way causes. */
 export async function kindAt(
   listener: Listener,
   overrides: Partial<ManifestFileOptions> = {},

@@ -24,11 +24,11 @@ test.each([
   ['too long in bytes alone', 'ก'.repeat(683), false],
   ['a NUL', 'a\0', false],
   ['half a character', '\ud800', false],
-])('an identifier is read alike from manifest and delta: %s', (_name, id, isRead) => {
+])('manifest and delta read an identifier alike: %s', (_name, id, isRead) => {
   expect([idOf(id), tokenOf(id)]).toEqual(isRead ? [id, id] : [null, null]);
 });
 
-describe('a value that is none is not taken for a field that is not there', () => {
+describe('an unusable value is reported instead of counting as an absent field:', () => {
   const long = 'secret'.repeat(400);
   test.each<[string, unknown, string]>([
     ['too long', long, `a text of 2400 bytes, more than ${MAX_TOKEN_BYTES}`],
@@ -49,11 +49,11 @@ describe('a value that is none is not taken for a field that is not there', () =
     }
   });
 
-  test('an identifier that is an object, where its name is configured', () => {
+  test('an identifier that is an object, if its name is configured', () => {
     const body = { snapshot_id: { value: 's1' }, url };
     const reading = readManifestMeta(body, { snapshotIdField: 'snapshot_id' });
     expect(reading).toMatchObject({ problem: 'snapshot identifier: snapshot_id is an object' });
-    // Without, the fields within it are what a name is to be chosen from.
+    // Without a configured name, the fields within it are the candidates.
     expect(readManifestMeta(body, {})).toMatchObject({
       problem: 'snapshot identifier: not found among the fields snapshot_id.value, url',
       hint: 'set PARTNER_SNAPSHOT_ID_FIELD to the name of the field',
@@ -89,7 +89,7 @@ describe('a value that is none is not taken for a field that is not there', () =
     }
   });
 
-  test('what was known is named, whatever it is called', () => {
+  test('a remembered field, whatever its name', () => {
     const body = { place: '/m.gz', build: '', url: null };
     expect(readManifestMeta(body, { known: { url: 'place', snapshotId: 'build' } })).toMatchObject({
       problem: expect.stringContaining('presigned URL: place is a text of 5 characters'),
@@ -101,7 +101,7 @@ describe('a value that is none is not taken for a field that is not there', () =
     });
   });
 
-  test('that of another thing is not named', () => {
+  test('but not fields that belong to something else', () => {
     const body = { url, previous_snapshot_id: '', request_id: '', snapshot_at: '', snapshot_status: '' };
     expect(readManifestMeta(body, {})).toMatchObject({
       problem: expect.stringContaining('snapshot identifier: not found among the fields url, '),
@@ -109,7 +109,7 @@ describe('a value that is none is not taken for a field that is not there', () =
   });
 });
 
-test('doctor is told of both at once', () => {
+test('doctor learns of both faults at once', () => {
   expect(manifestFaults({ snapshot_id: '', url: '/m.gz' }, {})).toEqual({
     url: expect.objectContaining({ problem: expect.stringContaining('url is a text of 5 characters') }),
     snapshotId: expect.objectContaining({ problem: 'snapshot identifier: snapshot_id is empty' }),
@@ -122,7 +122,7 @@ test('doctor is told of both at once', () => {
 });
 
 test.each(['previous', 'previous_snapshot', 'delta'])(
-  'counts and times are those of the snapshot, and not what %s has of its own, whichever comes first',
+  'counts and times are those of the snapshot, not those in %s, whichever comes first',
   (name) => {
     const other = { id: 's0', generated_at: '2026-11-19T10:00:00Z', sku_count: 9, live_priced_sku_count: 8 };
     const own = { id: 's1', generated_at: '2026-11-20T10:00:00Z', sku_count: 5, live_priced_sku_count: 4 };
@@ -146,7 +146,7 @@ test.each(['previous', 'previous_snapshot', 'delta'])(
 );
 
 test.each([1_793_527_200, 1_793_527_200_000, '1793527200', '1793527200000', '2026-11-01 10:00:00'])(
-  'the time of building may be written as %j',
+  'the build time may be written as %j',
   (generated_at) => {
     const reading = readManifestMeta({ snapshot_id: 1, url, generated_at }, {});
     expect(reading).toMatchObject({ value: { generatedAt: new Date('2026-11-01T10:00:00Z') } });

@@ -5,17 +5,17 @@ import { keptForAll } from './kept-forms.ts';
 
 export type SizeMap = Readonly<Record<string, unknown>>;
 
-/** The prices of a record by size, or that it cannot be read. */
+/** The prices of a record by size, or unreadable. */
 export type SizesRead = Readonly<Record<string, number | null>> | 'unreadable';
 
-/** A process that reads answers of records with these `size_map`s, and keeps what they show. */
+/** A process that reads answers of records with these `size_map`s, and stores what they show. */
 export function mapReader(kept = keptForAll()) {
   const clock = { now: 0 };
   const keeper = kept.reader();
   const forms = new EntryForms(FIELDS, () => clock.now, keeper);
   const read = async (...maps: readonly SizeMap[]) => {
     const records = maps.map((size_map, n) => [`SKU-${n}`, { code: '0000', size_map }]);
-    // As it came over the wire.
+    // As it comes over the wire.
     const body: unknown = JSON.parse(JSON.stringify({ results: Object.fromEntries(records) as unknown }));
     const { answer, news } = await forms.read((entryForm, alsoForm, others) => {
       const reading = readBulk(body, { priceFields: FIELDS, skuField: 'sku', entryForm, alsoForm, others });

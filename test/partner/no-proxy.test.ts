@@ -8,7 +8,7 @@ interface Place {
   readonly port: number;
 }
 
-/** A drawn entry, and whether it names a place: told by what it was made of, not by its text. */
+/** A drawn entry, and whether it matches a place, computed from its parts instead of its text. */
 interface Entry {
   readonly text: string;
   readonly names: (place: Place) => boolean;
@@ -101,7 +101,7 @@ describe('which URLs go through a proxy', () => {
     expect(through.filter((url) => !goes(url, 'other', entry))).toEqual([]);
   });
 
-  test('each scheme has its own; nothing set is none', () => {
+  test('each scheme uses its own proxy, and nothing set means no proxy', () => {
     const https = { https: fixed('https-proxy'), http: null, except: null };
     expect(proxyFor(new URL('https://a'), https)?.read()).toBe('https-proxy');
     expect(proxyFor(new URL('http://a'), https)).toBeNull();
@@ -109,7 +109,7 @@ describe('which URLs go through a proxy', () => {
     expect(proxyFor(new URL('https://a'), undefined)).toBeNull();
   });
 
-  test('drawn: an entry names what it is to name, and nothing else', () => {
+  test('drawn entries match exactly the places that they should', () => {
     fc.assert(
       fc.property(place, fc.array(entry, { minLength: 1, maxLength: 3 }), (at, entries) => {
         const { host, port } = at;
@@ -125,7 +125,7 @@ describe('which URLs go through a proxy', () => {
     );
   });
 
-  test('no entry throws, and an entry that is the host itself is direct', () => {
+  test('no entry throws, and an entry equal to the host itself means direct', () => {
     fc.assert(
       fc.property(fc.webAuthority({ withPort: true }), fc.string(), (authority, junk) => {
         const url = URL.parse(`https://${authority}`);

@@ -4,10 +4,10 @@ import { readBulk } from '../../src/partner/bulk-answer.ts';
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);
 
-describe('a bulk answer in which nearly all records have a member that no size is like', () => {
+describe('a bulk answer in which nearly all records have a member unlike any size', () => {
   const MANY = 25;
   const skus = Array.from({ length: MANY }, (_, n) => `S${n}`);
-  /** The sizes of each record; null where it cannot be read. */
+  /** Returns the sizes of each record, null for a record that cannot be read. */
   const sizesOf = (sizeMap: (n: number) => object, more: object = {}, records = MANY) => {
     const results = Object.fromEntries(
       skus
@@ -45,7 +45,7 @@ describe('a bulk answer in which nearly all records have a member that no size i
       (n) => ({ 9: 1200, ...(n > 20 ? {} : { currency: 'THB' }) }),
       'currency',
     ],
-  ])('it is no size: %s; a record with nothing else is a withdrawal', (_, sizeMap, name) => {
+  ])('it is not a size: %s; a record with nothing else is a withdrawal', (_, sizeMap, name) => {
     const withdrawn = (n: number) => ({ ...sizeMap(n), ...(n === 0 && { 9: undefined }) });
     const parsed = (n: number) => json(JSON.stringify(withdrawn(n))) as object;
     // While no form is held, a count in every record may be what most records have.
@@ -60,13 +60,13 @@ describe('a bulk answer in which nearly all records have a member that no size i
     ['nothing of it in more', (n) => ({ 9: 1200, ...(n > 18 ? {} : { x: 'THB' }) })],
     ['nothing in most', (n) => ({ 9: 1200, x: n > 10 ? '' : 'THB' })],
     ['an entry in one of them', (n) => ({ 9: { price: 1200 }, x: n === 1 ? { price: null } : 'THB' })],
-  ])('it is a size where there is %s', (_, sizeMap) => {
+  ])('it is a size if there is %s', (_, sizeMap) => {
     const { notSizes, sizes } = sizesOf(sizeMap);
     expect(notSizes).toEqual([]);
     expect(sizes[1]).toContain('x');
   });
 
-  test('it is a size where most records have nothing beside it: their form may be another', () => {
+  test('it is a size if most records have no other entry: their form may be another', () => {
     const found = sizesOf((n) => (n < 2 ? { 8: { price: 1000 }, 10: { price: 1000 } } : { 9: 1200 }), {
       entryForm: { field: 'price' },
       alsoForm: { field: null },

@@ -6,13 +6,13 @@ import { all, fileAt } from './manifest-reading.ts';
 import { clientOf, permit } from './plain-client.ts';
 import { serve } from './server.ts';
 
-/** How a name is in the body: as it should be, as another program wrote it, or damaged on its way. */
+/** How a name is encoded in the body: correctly, as another program wrote it, or damaged on its way. */
 const WAYS = ['utf8', 'escaped', 'latin1', 'utf16', 'half', 'cut', 'stray'] as const;
 
 interface Written {
   readonly name: string;
   readonly way: (typeof WAYS)[number];
-  /** What is put in, and where. */
+  /** Which byte is inserted, and where. */
   readonly stray: number;
   readonly at: number;
 }
@@ -21,14 +21,14 @@ const sign = fc.constantFrom('A', '9', '/', '"', '\\', 'é', 'ÿ', 'ß', '漢', 
 const written: fc.Arbitrary<Written> = fc.record({
   name: fc.array(sign, { minLength: 1, maxLength: 6 }).map((signs) => signs.join('')),
   way: fc.oneof({ weight: 3, arbitrary: fc.constant('utf8') }, fc.constantFrom(...WAYS)),
-  // The first byte of a character of two, one that only goes on with a character, and one that is in none.
+  // The first byte of a two-byte character, a continuation byte, and a byte that never occurs in UTF-8.
   stray: fc.constantFrom(0xc3, 0x80, 0xff),
   at: fc.nat(99),
 });
 const names = (minLength: number) =>
   fc.uniqueArray(written, { minLength, maxLength: 6, selector: ({ name }) => name });
 
-/** The bytes of the name as a JSON text. */
+/** Returns the bytes of the name as JSON text. */
 function bytesOf({ name, way, stray, at }: Written): Buffer {
   const text = JSON.stringify(name);
   const bytes = Buffer.from(text);
@@ -36,12 +36,12 @@ function bytesOf({ name, way, stray, at }: Written): Buffer {
     return Buffer.from(
       text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
     );
-  // A program that writes Latin-1 writes nothing else in it.
+  // A program that writes Latin-1 writes no other characters.
   if (way === 'latin1') return /^[^\u0100-\uffff]*$/.test(text) ? Buffer.from(text, 'latin1') : bytes;
   if (way === 'utf16')
     return Buffer.concat([bytes.subarray(0, 1), Buffer.from([0xff, 0xfe]), bytes.subarray(1)]);
   if (way === 'half') {
-    // The first half of the character by its code, and for the other a byte.
+    // The first half of the character as an escape, and a byte for the other half.
     const [before = '', ...after] = text.split('😀');
     const rest = Buffer.from(after.join('😀'));
     return after.length === 0
@@ -58,11 +58,11 @@ function bytesOf({ name, way, stray, at }: Written): Buffer {
     : bytes;
 }
 
-/** Whether it can be read: by its signs no way makes UTF-8 of another name. */
+/** Decides whether the name can be read. With these signs no way makes valid UTF-8 of another name. */
 const isWhole = (one: Written): boolean => isUtf8(bytesOf(one));
 const wholeOf = (of: readonly Written[]) => of.filter(isWhole).map(({ name }) => name);
 
-/** Bytes put together of texts, names and lists of them. */
+/** Joins texts, names and lists of names into bytes. */
 function body(strings: TemplateStringsArray, ...parts: readonly Buffer[]): Buffer {
   return Buffer.concat(strings.flatMap((text, i) => [Buffer.from(text), parts[i] ?? Buffer.of()]));
 }
@@ -81,7 +81,7 @@ function refusal(error: unknown): PartnerError {
   return error;
 }
 
-test("a price is that of the SKU and the size that were meant, or nobody's, whatever bytes names have", async () => {
+test('a price belongs to the intended SKU and size or to none, whatever bytes their names contain', async () => {
   const client = await partner();
   const record = fc.record({ sku: written, sizes: names(0) });
   const records = fc.uniqueArray(record, { minLength: 1, maxLength: 5, selector: ({ sku }) => sku.name });
@@ -94,7 +94,7 @@ test("a price is that of the SKU and the size that were meant, or nobody's, what
       answered = body`{"results":{${listed(results)}},"not_found":[${listed(missing.map(bytesOf))}]}`;
       const read = await client.bulk(permit, ['A']).catch(refusal);
       if (read instanceof PartnerError) {
-        // Half an escape is no JSON.
+        // Half an escape is not JSON.
         const all = [...missing, ...drawn.flatMap(({ sku, sizes }) => [sku, ...sizes])];
         expect(all.filter((one) => !isWhole(one) && JSON.stringify(one.name).includes('\\'))).not.toEqual([]);
         return;
@@ -116,7 +116,7 @@ test("a price is that of the SKU and the size that were meant, or nobody's, what
   );
 });
 
-test('a delta reports what was meant, or is refused, whatever bytes names have', async () => {
+test('a delta reports the intended SKUs or is rejected, whatever bytes their names contain', async () => {
   const client = await partner();
   await fc.assert(
     fc.asyncProperty(names(0), names(0), names(0), written, async (changed, removed, live, token) => {
@@ -136,7 +136,7 @@ test('a delta reports what was meant, or is refused, whatever bytes names have',
   );
 });
 
-test('a line of a manifest is that of the SKU that was meant, or rejected, whatever bytes it has and wherever it is cut', async () => {
+test('a manifest line yields the intended SKU or is rejected, whatever its bytes and wherever it is cut', async () => {
   let cuts: readonly number[] = [];
   const base = await serve(async (_request, response) => {
     for (const [i, cut] of [0, ...cuts].entries()) {

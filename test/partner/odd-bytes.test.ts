@@ -35,14 +35,14 @@ test.each<[string, string | null, string, RegExp]>([
   ],
   ['a cut', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{', 'UND_ERR_SOCKET', /was cut/],
   ['nobody there', null, 'ECONNREFUSED', /nothing answers/],
-])('a connection that fails says how: %s', async (_what, sent, code, hint) => {
+])('a failed connection is reported with its cause: %s', async (_what, sent, code, hint) => {
   const base = sent === null ? new URL('http://127.0.0.1:1') : await serve(({ socket }) => socket.end(sent));
   const error = await failureOf(clientOf(base).bulk(permit, ['A']));
   expect(error).toMatchObject({ kind: 'network', message: expect.stringContaining(`(${code})`) as string });
   expect(error.hint).toMatch(hint);
 });
 
-describe('TLS that fails says how', () => {
+describe('failed TLS is reported with its cause:', () => {
   const asks = { requestCert: true, rejectUnauthorized: true, maxVersion: 'TLSv1.2' } as const;
 
   test.each<[string, string, ServerOptions, string, RegExp]>([
@@ -89,10 +89,10 @@ describe('TLS that fails says how', () => {
   });
 });
 
-describe('bytes that are no UTF-8', () => {
+describe('bytes that are not UTF-8', () => {
   const inLatin1 = (body: object) => Buffer.from(JSON.stringify(body), 'latin1');
 
-  test('in a SKU of a delta: it is refused, as the SKU that has moved is none of those that can be read', async () => {
+  test('in a SKU of a delta reject it, because the readable SKUs do not include the one that moved', async () => {
     for (const member of ['changed', 'removed', 'now_live']) {
       const base = await serve((_request, response) =>
         response.end(inLatin1({ ...DELTA, [member]: ['A', 'é1'] })),
@@ -105,7 +105,7 @@ describe('bytes that are no UTF-8', () => {
     }
   });
 
-  test('elsewhere in a delta, and U+FFFD itself, are no obstacle', async () => {
+  test('elsewhere in a delta, and U+FFFD itself, do no harm', async () => {
     const base = await serve((_request, response) => response.end(inLatin1({ ...DELTA, note: 'é' })));
     expect((await clientOf(base).delta(permit, 's1')).changed).toEqual(['A']);
     const own = await serve((_request, response) =>
@@ -114,7 +114,7 @@ describe('bytes that are no UTF-8', () => {
     expect((await clientOf(own).delta(permit, 's1')).changed).toEqual(['\uFFFD']);
   });
 
-  test('in a size: the record cannot be read; in a name, it can', async () => {
+  test('in a size make its record unreadable, but not in a product name', async () => {
     const product = { name: 'é' };
     const results = { A: { ...RECORD, product }, B: { ...RECORD, size_map: { '9é': 1200 } } };
     const base = await serve((_request, response) => response.end(inLatin1({ results })));
@@ -137,7 +137,7 @@ describe('bytes that are no UTF-8', () => {
     }
   };
 
-  test('drawn: they are part of no SKU, whatever is before and after them', () => {
+  test('are part of no readable SKU, whatever surrounds them', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
         const bytes = Buffer.concat([Buffer.from('"A'), ...parts, Buffer.from([0xff]), Buffer.from('"')]);

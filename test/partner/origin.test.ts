@@ -86,7 +86,7 @@ test.each<[string, UrlProblem | null]>([
   ['https://10.0.0.1/m.gz', 'not-public'],
   ['http://10.0.0.1/m.gz', 'scheme'],
   ['http://user@127.0.0.1/m.gz', 'credentials'],
-])('where the API is on loopback, files at %s: %s', (url, problem) => {
+])('if the API is on loopback, files at %s: %s', (url, problem) => {
   expect(checkFilesUrl(new URL(url), LOOPBACK)).toBe(problem);
 });
 
@@ -116,7 +116,7 @@ test.each([
   ['8.8.8.8', true],
   ['::ffff:8.8.8.8', true],
   ['64:ff9b::8.8.8.8', true],
-  ['64:ff9b:1::8.8.8.8', false], // NAT64 within somebody's own network
+  ['64:ff9b:1::8.8.8.8', false], // NAT64 within a private network
   ['::8.8.8.8', false], // IPv4-compatible: deprecated, and routed nowhere
   ['::ffff:0:8.8.8.8', false],
   ['2002:808:808::1', false], // 6to4
@@ -143,33 +143,33 @@ describe('the guarded lookup', () => {
       );
     });
 
-  test('gives the very addresses it judged', async () => {
+  test('returns exactly the addresses that it checked', async () => {
     const resolve = resolver('93.184.216.34', '2606:4700::1');
     expect(await ask(false, false, resolve)).toEqual({ code: undefined, address: '93.184.216.34' });
     expect((await ask(false, true, resolve)).address).toHaveLength(2);
   });
 
   test.each(['169.254.169.254', '::ffff:10.0.0.1', 'fd00::1', '127.0.0.1'])(
-    'refuses a public name at %s',
+    'rejects a public name that resolves to %s',
     async (address) => {
       expect((await ask(false, true, resolver('93.184.216.34', address))).code).toBe(ADDRESS_REFUSED);
       expect((await ask(false, false, resolver(address))).code).toBe(ADDRESS_REFUSED);
     },
   );
 
-  test('refuses a loopback name elsewhere, and a name without addresses', async () => {
+  test('rejects a loopback name that resolves elsewhere, and a name without addresses', async () => {
     expect((await ask(true, true, resolver('127.0.0.1', '::1'))).code).toBeUndefined();
     expect((await ask(true, true, resolver('93.184.216.34'))).code).toBe(ADDRESS_REFUSED);
     expect((await ask(false, true, resolver())).code).toBe(ADDRESS_REFUSED);
   });
 
-  test('passes on what the resolver says', async () => {
+  test('passes on the resolver’s error', async () => {
     const missing: Resolver = (_name, done) => done(Object.assign(new Error('x'), { code: 'ENOTFOUND' }), []);
     expect((await ask(false, true, missing)).code).toBe('ENOTFOUND');
   });
 });
 
-test('a presigned URL prints as its host alone', () => {
+test('a presigned URL prints as its host only', () => {
   const secret = new SecretUrl(new URL('https://files.example.com/path-canary?X-Amz-Signature=canary'));
   const texts = [
     String(secret),

@@ -11,7 +11,7 @@ describe('a number beside objects', () => {
   const offered = (n: number) => ({ ...MEMBER, [`${8 + (n % 5)}`]: { price: 5200 + n } });
   const sold = () => MEMBER;
 
-  test('is never the price of a SKU that is sold out, in calls of any size, nor the form of any', async () => {
+  test('is never the price of a sold-out SKU, in calls of any size, nor taken for a form', async () => {
     const { read, forms } = mapReader();
     for (let n = 0; n < 20; n += 1) {
       const { sizes, notSizes } = await read(...times(90, offered), ...times(10, sold));
@@ -27,7 +27,7 @@ describe('a number beside objects', () => {
     expect(forms).toMatchObject({ held: { field: 'price' }, also: null });
   });
 
-  test('is no price before it is known either, and a withdrawal after twenty records, however they came', async () => {
+  test('is no price before it is recognised, and a withdrawal after twenty records, across restarts', async () => {
     const kept = keptForAll();
     for (let n = 0; n < 10; n += 1)
       expect((await mapReader(kept).read(...times(2, offered), ...times(1, sold))).sizes[2]).toEqual(
@@ -38,7 +38,7 @@ describe('a number beside objects', () => {
     expect(forms.also).toBeNull();
   });
 
-  test('is not the form of the first answers, though more records have it than a price', async () => {
+  test('is not taken for the form of the first answers, though more records contain it than a price', async () => {
     const { read, forms } = mapReader();
     const oneSize = (n: number) => ({ views: 50 + n, ...(n < 65 && { OS: { price: 5200 } }) });
     for (let n = 0; n < 3; n += 1) {
@@ -53,7 +53,7 @@ describe('a word beside numbers', () => {
   const offered = (n: number) => ({ currency: 'THB', [`${8 + (n % 5)}`]: 5200 + n });
   const sold = () => ({ currency: 'THB' });
 
-  test('is no size after twenty records of small calls, over restarts, nor in a call of sold-out SKUs alone', async () => {
+  test('is not a size after twenty records of small calls, across restarts, nor in a call of sold-out SKUs only', async () => {
     const kept = keptForAll();
     for (let n = 0; n < 2; n += 1)
       expect((await mapReader(kept).read(...times(12, offered), ...times(1, sold))).sizes[12]).toEqual(
@@ -62,7 +62,7 @@ describe('a word beside numbers', () => {
     expect((await mapReader(kept).read(...times(3, sold))).sizes).toEqual([{}, {}, {}]);
   });
 
-  test('is no size where one back end of two has it', async () => {
+  test('is not a size if only one of two back ends sends it', async () => {
     const { read } = mapReader();
     const { sizes } = await read(
       ...times(80, (n) => ({ 8: 900 + n })),
@@ -72,7 +72,7 @@ describe('a word beside numbers', () => {
     expect(sizes[100]).toEqual({});
   });
 
-  test('is a size again as soon as it has a price, and is no withdrawal where that cannot be read', async () => {
+  test('is a size again as soon as it has a price, and no withdrawal if that price is unreadable', async () => {
     const { read } = mapReader();
     await read(...times(30, offered));
     expect((await read({ currency: '1,500' })).sizes).toEqual(['unreadable']);
@@ -83,7 +83,7 @@ describe('a word beside numbers', () => {
   });
 
   test.each(['1,500', 1500, { price: 1500 }])(
-    'is left in by a single lookup, too, where it may be a price: %j',
+    'is kept by a single lookup, too, if it may be a price: %j',
     (entry) => {
       const others = [{ name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false }];
       const names = { priceFields: ['price'], skuField: 'sku', others };
@@ -97,13 +97,13 @@ describe('a word beside numbers', () => {
     },
   );
 
-  test('is a size where most of the records that have it say nothing there', async () => {
+  test('is a size if most records that contain it have no value there', async () => {
     const { read } = mapReader();
     const { notSizes } = await read(...times(45, (n) => ({ 8: 900, x: n < 20 ? 'THB' : null })));
     expect(notSizes).toEqual([]);
   });
 
-  test('does not keep bare numbers the form, where prices have moved into objects', async () => {
+  test('does not keep bare numbers as the form once prices have moved into objects', async () => {
     const { clock, read } = mapReader();
     for (let n = 0; n < 3; n += 1) await read(...times(3, (nth) => ({ [`${8 + nth}`]: 5200 })));
     const moved = times(3, () => ({ currency: 'THB', 8: { price: 5200 } }));
@@ -117,7 +117,7 @@ describe('a word beside numbers', () => {
 describe('bare numbers are prices', () => {
   const bare = (n: number) => ({ 8: 5200 + n, 9: 5300, 10: 5400 });
 
-  test('beside a summary of them, that has a field of prices', async () => {
+  test('beside a summary object with a price field', async () => {
     const { read, forms } = mapReader();
     for (let n = 0; n < 4; n += 1) {
       const { sizes } = await read(
@@ -128,7 +128,7 @@ describe('bare numbers are prices', () => {
     expect(forms.held).toEqual({ field: null });
   });
 
-  test('whatever a single record has beside them', async () => {
+  test('even if a single record has objects beside them', async () => {
     const { read } = mapReader();
     for (let n = 0; n < 3; n += 1) await read(...times(3, () => ({ 8: 5200 })));
     for (let n = 0; n < 25; n += 1) await read({ 8: 5200, 9: { price: 5300 } });
@@ -143,7 +143,7 @@ describe.each([
   const bare = (n: number) => ({ 8: 5200 + n, 9: 5300, 10: 5400 });
   const offered = (n: number) => ({ ...member, ...bare(n) });
 
-  test('is no price of a SKU that is sold out, once it comes to stand beside them', async () => {
+  test('is not the price of a sold-out SKU once it appears beside them', async () => {
     const { read, forms } = mapReader();
     for (let n = 0; n < 20; n += 1) await read(...times(100, bare));
     for (let n = 0; n < 6; n += 1) {
@@ -156,7 +156,7 @@ describe.each([
     expect(forms).toMatchObject({ held: { field: null }, also: null });
   });
 
-  test('is none in small calls, from the first answer on, nor over restarts', async () => {
+  test('is not a price in small calls, from the first answer on and across restarts', async () => {
     const kept = keptForAll();
     await mapReader(kept).read(...times(3, bare));
     await mapReader(kept).read(...times(3, bare));
@@ -170,7 +170,7 @@ describe.each([
     expect(forms.also).toBeNull();
   });
 
-  test('is none either before any form is known, however many are sold out', async () => {
+  test('is not a price before any form is known, however many SKUs are sold out', async () => {
     const { read, forms } = mapReader();
     for (let n = 0; n < 3; n += 1) {
       const { sizes } = await read(...times(1, offered), member, member, member);
@@ -180,13 +180,13 @@ describe.each([
     expect(forms).toMatchObject({ held: { field: null }, also: null });
   });
 
-  test('prices nobody after twenty records, where it was taken for another form before that', async () => {
+  test('prices nothing after twenty records, even if it was taken for another form before', async () => {
     const { read } = mapReader();
     for (let n = 0; n < 12; n += 1) await read(...times(2, offered), member);
     expect((await read(member)).sizes).toEqual([{}]);
   });
 
-  test('is no price of those that have objects either, while most have bare numbers', async () => {
+  test('is not a price of records with objects either, while most records have bare numbers', async () => {
     const { read } = mapReader();
     const object = { 8: { price: 5200 } };
     for (let n = 0; n < 5; n += 1) await read(...times(90, bare), ...times(3, () => object));
@@ -206,7 +206,7 @@ describe.each([
   });
 });
 
-test('sizes that become objects one after the other are sizes once they are objects together', async () => {
+test('sizes that become objects one by one are sizes again once all of them are objects', async () => {
   const some = (n: number) => ({ 8: { price: 5200 + n }, 9: 5300, 10: 5400 });
   const all = (n: number) => ({ 8: { price: 5200 + n }, 9: { price: 5300 }, 10: { price: 5400 } });
   const { clock, read } = mapReader();
@@ -218,13 +218,13 @@ test('sizes that become objects one after the other are sizes once they are obje
   expect(sizes).toEqual([{ 8: 5200 }, { 8: 5201, 9: 5300, 10: 5400 }]);
 });
 
-describe('an object in all records, of bare prices and of others', () => {
+describe('an object in all records, beside bare prices and beside objects', () => {
   const member = { last_sale: { price: 9000 } };
   const bare = (n: number) => ({ ...member, 8: 5200 + n, 9: 5300, 10: 5400 });
   const live = (n: number) => ({ ...member, 9: { price: 5300 + n }, 9.5: { price: 5400 } });
   const sold = () => member;
 
-  test('prices nobody who is sold out, however many answers have live SKUs alone', async () => {
+  test('prices no sold-out SKU, however many answers contain only live SKUs', async () => {
     const { read, forms } = mapReader();
     const mixed = [...times(90, bare), ...times(5, live), ...times(5, sold)];
     for (let n = 0; n < 4; n += 1)
@@ -240,7 +240,7 @@ describe('an object in all records, of bare prices and of others', () => {
     expect((await read(...times(3, sold))).sizes).toEqual([{}, {}, {}]);
   });
 
-  test('nor where answers have live SKUs alone before those are known to have another form', async () => {
+  test('prices none either if such answers come before the second form is known', async () => {
     const { read } = mapReader();
     for (let n = 0; n < 4; n += 1) await read(...times(90, bare), ...times(5, sold));
     for (let n = 0; n < 30; n += 1) {
@@ -250,7 +250,7 @@ describe('an object in all records, of bare prices and of others', () => {
   });
 });
 
-test('objects with their price in a field are sizes, whatever numbers stand beside one of them', async () => {
+test('objects with a price field are sizes, whatever numbers stand beside a single size', async () => {
   const { read } = mapReader();
   const several = times(3, () => ({ 8: { price: 5200 }, 9: { price: 5300 } }));
   for (let n = 0; n < 3; n += 1) await read(...several);
@@ -259,7 +259,7 @@ test('objects with their price in a field are sizes, whatever numbers stand besi
   expect((await read({ OS: { price: 5200 } })).sizes).toEqual([{ OS: 5200 }]);
 });
 
-test('objects are the prices of the first answers, whatever two numbers stand beside one of them', async () => {
+test('objects are the prices of the first answers, even if one record has two numbers beside its object', async () => {
   const { read, forms } = mapReader();
   const one = (more: SizeMap = {}) => ({ OS: { price: 5200 }, ...more });
   for (let n = 0; n < 3; n += 1) {
@@ -270,7 +270,7 @@ test('objects are the prices of the first answers, whatever two numbers stand be
   expect(forms.held).toEqual({ field: 'price' });
 });
 
-test('a number beside objects is no price of those that are sold out among bare numbers', async () => {
+test('a number beside objects is not a price of sold-out SKUs among bare numbers', async () => {
   const { read, forms } = mapReader();
   const bare = times(3, (n) => ({ [`${8 + n}`]: 5200 }));
   const objects = times(2, (n) => ({ retail: 9900, [`${8 + n}`]: { price: 5200 } }));
@@ -280,7 +280,7 @@ test('a number beside objects is no price of those that are sold out among bare 
   expect((await read({ retail: 9900 })).sizes).toEqual(['unreadable']);
 });
 
-test('a second form that was learned from numbers beside objects prices nobody once they are known', async () => {
+test('a second form learned from numbers beside objects prices nothing once they are recognised', async () => {
   const kept = keptForAll();
   kept.memory = {
     form: { field: 'price' },
@@ -299,11 +299,11 @@ describe.each([
   ['-1', -1],
   ['-1 as text', '-1'],
   ['1', 1],
-])('%s where a size is sold out', (_, none) => {
+])('%s for a sold-out size', (_, none) => {
   const offered = { 8: 2500, 14: 3300 };
   const soldOut = { 8: 2500, 14: none };
 
-  test('hides no price of that size, whatever number of answers had it', async () => {
+  test('hides no price of that size, however many answers contained it', async () => {
     const kept = keptForAll();
     await mapReader(kept).read(...times(80, () => ({ 8: 2500 })), ...times(20, () => soldOut));
     for (let n = 0; n < 25; n += 1) await mapReader(kept).read(...times(2, () => soldOut));
@@ -314,7 +314,7 @@ describe.each([
     expect(sizes).toEqual([{ 8: 2500, 14: 3300 }, { 14: 3300 }]);
   });
 
-  test('hides none either after the size had prices, nor of records of another form', async () => {
+  test('hides none after the size had prices either, nor in records of another form', async () => {
     const { read } = mapReader();
     await read(...times(30, () => offered));
     await read(...times(100, (n) => (n < 25 ? soldOut : { 8: 2500 })));

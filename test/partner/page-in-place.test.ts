@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { clientOf, errorOf } from './proxied.ts';
 import { serve } from './server.ts';
 
-/** The error of a delta that is answered so. */
+/** Returns the error of a delta that gets this answer. */
 async function answeredWith(status: number, body: string) {
   const base = await serve((_request, response) => {
     response.writeHead(status, { 'content-type': 'text/html', location: '/login' }).end(body);
@@ -17,13 +17,13 @@ test.each([
   [302, ''],
   [307, ''],
 ])(
-  'a page or a redirect in the place of an answer says so, and names no field: %i %s',
+  'a page or a redirect in place of an answer is reported as such, without naming a field: %i %s',
   async (status, body) => {
     const error = await answeredWith(status, body);
     expect(error).toMatchObject({ kind: 'unreadable', status, hint: expect.stringContaining('maintenance') });
   },
 );
 
-test('an answer of another shape names the way to its field', async () => {
+test('an answer of another shape refers to the doctor, which finds its fields', async () => {
   expect((await answeredWith(200, '{"changed":3}')).hint).toContain('doctor');
 });

@@ -69,7 +69,7 @@ test.each<[string, object]>([
   expect(readDelta(body, names, 's1')).toEqual({ ok: true, value });
 });
 
-test('a delta answer may have its end once more as text, where that is a number', () => {
+test('a delta answer may repeat its end as text if the end is a number', () => {
   const read = readDelta({ changed: [], to_snapshot: 17, cursor: '17' }, names, '16');
   expect(read).toMatchObject({ ok: true, value: { toSnapshot: '17' } });
 });

@@ -3,10 +3,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient, type PartnerClientOptions } from '../../src/partner/client.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
 
-/** One that nothing is counted by. */
+/** A permit that counts nothing. */
 export const permit = { settle: async () => Promise.resolve() };
 
-/** A client with the usual names but for these options, for the length of one test. */
+/** Creates a client with the usual names, except for `options`, for the length of one test. */
 export function clientOf(baseUrl: URL, options: Partial<PartnerClientOptions> = {}) {
   const client = createPartnerClient({
     baseUrl,

@@ -53,7 +53,7 @@ export async function errorOf(promise: Promise<unknown>): Promise<PartnerError> 
   return error;
 }
 
-/** An https server with the certificate of `localhost`, whose authority is trusted for the length of the test. */
+/** Starts an https server with the certificate of `localhost`, whose authority is trusted during the test. */
 export async function serveTls(
   listener: Listener,
   shows = 'localhost',

@@ -8,7 +8,7 @@ import { failure, fileAt } from './manifest-reading.ts';
 import { both, clientOf, errorOf, GOOD, LEAKS, LOGIN, proxied, serveTls } from './proxied.ts';
 import { serve } from './server.ts';
 
-describe('private addresses are not asked for', () => {
+describe('through a proxy, private addresses are not requested:', () => {
   const BASE = new URL('https://partner.example');
   const download = async (url: string, addresses: readonly string[] | null, proxy: HttpProxy, more = {}) =>
     failure(
@@ -45,7 +45,7 @@ describe('private addresses are not asked for', () => {
     expect(proxy.asked).toEqual([]);
   });
 
-  test('public ones are, by name, and names that do not resolve here', async () => {
+  test('public ones are requested, by name, and so are names that do not resolve here', async () => {
     const proxy = await proxied();
     proxy.mood = () => 502;
     for (const addresses of [['8.8.8.8'], null]) {
@@ -58,7 +58,7 @@ describe('private addresses are not asked for', () => {
     ]);
   });
 
-  test('a resolver without an answer is one that does not know the name', async () => {
+  test('a resolver that does not answer counts as one that does not know the name', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     let left = false;
@@ -70,7 +70,7 @@ describe('private addresses are not asked for', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('listed origins may be in a private network, and through NO_PROXY all is as without a proxy', async () => {
+  test('listed origins may be private, and NO_PROXY restores the checks of a direct connection', async () => {
     const proxy = await proxied();
     proxy.mood = () => 502;
     const origins = ['https://files.example'];
@@ -86,7 +86,7 @@ describe('doctor', () => {
   const found = async (baseUrl: string, settings: ProxySettings) =>
     checkPartnerReachable({ baseUrl, proxy: settings }, Date.now);
 
-  test('says through which proxy, and what failed there', async () => {
+  test('names the proxy and what failed there', async () => {
     const base = (await serve(GOOD)).origin;
     const proxy = await proxied(LOGIN);
     const through = `through proxy http://127.0.0.1:${proxy.port}`;
@@ -105,7 +105,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test("checks the partner's certificate through it", async () => {
+  test("checks the partner's certificate through the proxy", async () => {
     const port = await serveTls(GOOD);
     const proxy = await proxied();
     proxy.names.set('localhost:443', port).set('partner.example:443', port);
@@ -118,7 +118,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('a deaf proxy is no reason to wait for ever', async () => {
+  test('does not wait forever for a deaf proxy', async () => {
     await using deaf = await deafPort();
     const { delta } = clientOf(await serve(GOOD), both(`http://127.0.0.1:${deaf.port}`), 200);
     expect((await errorOf(delta())).message).toContain('opened no connection within 150 ms');

@@ -13,7 +13,7 @@ import { both, clientOf, errorOf, fixed, GOOD, LOGIN, PAIR, proxied, serveTls } 
 import { answer, serve } from './server.ts';
 
 describe('a request through a proxy', () => {
-  test('is sent in a tunnel, one for many requests; the login goes to the proxy alone', async () => {
+  test('uses one tunnel for many requests, and sends the login to the proxy only', async () => {
     const seen: unknown[] = [];
     const base = await serve((request, response) => {
       seen.push(request.rawHeaders);
@@ -34,7 +34,7 @@ describe('a request through a proxy', () => {
     expect(JSON.stringify(seen)).not.toMatch(/proxy/i);
   });
 
-  test('https is encrypted end to end, with the name of the target checked, also where only the proxy knows it', async () => {
+  test('encrypts https end to end and verifies the target’s name, even if only the proxy can resolve it', async () => {
     const port = await serveTls(GOOD);
     const proxy = await proxied();
     proxy.names.set('localhost:443', port).set('partner.example:443', port);
@@ -47,17 +47,17 @@ describe('a request through a proxy', () => {
     expect(error.kind).toBe('network');
     expect(error.message).toContain(`through the proxy http://127.0.0.1:${proxy.port}`);
     expect((error.cause as Error).message).toContain('ERR_TLS_CERT_ALTNAME_INVALID');
-    // And a certificate that nobody trusts.
+    // The same with a certificate that nobody trusts.
     setDefaultCACertificates([readFileSync(certificate('other-ca.pem'), 'utf8')]);
     const untrusted = await errorOf(clientOf(new URL('https://localhost'), both(proxy.url)).delta());
     expect(untrusted.kind).toBe('network');
   });
 
-  test('a proxy that is spoken to by https', async () => {
+  test('also works through a proxy that itself speaks https', async () => {
     const base = await serve(GOOD);
     const port = await serveTls(() => undefined);
     const proxy = await proxied(LOGIN);
-    // TLS in front of the proxy: what is inside is passed to it.
+    // Terminates TLS in front of the proxy and passes the contents on to it.
     const front = createTls(
       { key: readFileSync(certificate('localhost.key')), cert: readFileSync(certificate('localhost.pem')) },
       (socket) => {
@@ -78,7 +78,7 @@ describe('a request through a proxy', () => {
     );
   });
 
-  test('NO_PROXY goes directly, and so does everything where nothing is set', async () => {
+  test('goes directly for NO_PROXY, for a scheme without a proxy, and without any proxy settings', async () => {
     const base = await serve(GOOD);
     const proxy = await proxied();
     await clientOf(base, both(proxy.url, ['127.0.0.1'])).delta();
@@ -90,7 +90,7 @@ describe('a request through a proxy', () => {
     expect(proxy.asked).toEqual([]);
   });
 
-  test('a new connection goes by the URL that is in force by then', async () => {
+  test('reads the proxy URL anew for each connection', async () => {
     const base = await serve((request, response) => {
       response.setHeader('connection', 'close');
       void GOOD(request, response);
@@ -111,7 +111,7 @@ describe('a request through a proxy', () => {
     expect([one.asked.length, two.asked.length]).toEqual([1, 1]);
   });
 
-  test('closing the client ends a connection that a silent proxy keeps open', async () => {
+  test('is ended by closing the client, even if a silent proxy keeps the connection open', async () => {
     const proxy = await proxied();
     proxy.mood = () => 'silent';
     const { delta, client } = clientOf(await serve(GOOD), both(proxy.url), 60_000);
@@ -123,7 +123,7 @@ describe('a request through a proxy', () => {
   });
 });
 
-/** Each as what is said of it. */
+/** What each proxy behaviour is reported as. */
 const MOODS: readonly (readonly [mood: Mood, kind: string, says: RegExp, hint: RegExp])[] = [
   [403, 'network', /answered 403 to CONNECT 127/, /does not allow 127\.0\.0\.1:\d+.*NO_PROXY/],
   [407, 'network', /answered 407 to CONNECT/, /user and password in the URL of the proxy/],
@@ -139,12 +139,12 @@ const MOODS: readonly (readonly [mood: Mood, kind: string, says: RegExp, hint: R
   [{ stallAfter: 20 }, 'timeout', /through the proxy/, /PARTNER_TIMEOUT/],
 ];
 
-describe('what a proxy does is never taken for what the partner says', () => {
+describe('a failure of the proxy is not mistaken for an answer of the partner:', () => {
   test.each(MOODS)('%j', async (mood, kind, says, hint) => {
     const base = await serve(GOOD);
     const proxy = await proxied();
     proxy.mood = () => mood;
-    // Of the others, how soon they are answered is no matter.
+    // For the other moods the timeout does not matter.
     const timeoutMs = kind === 'timeout' ? 2000 : PATIENCE_MS;
     const { delta, outcomes } = clientOf(base, both(`http://${LOGIN}@127.0.0.1:${proxy.port}`), timeoutMs);
     const error = await errorOf(delta());
@@ -154,12 +154,12 @@ describe('what a proxy does is never taken for what the partner says', () => {
     expect(error.hint).toMatch(hint);
     expect(AUTH_CLASS.has(error.kind)).toBe(false);
     expect(outcomes).toEqual([kind]);
-    // It comes to itself without a new client.
+    // It recovers without a new client.
     proxy.mood = () => 'pass';
     await delta();
   });
 
-  test('nobody at its address', async () => {
+  test('no proxy at its address', async () => {
     const error = await errorOf(
       clientOf(await serve(GOOD), both(`http://${LOGIN}@localhost:${await freePort()}`)).delta(),
     );
@@ -167,13 +167,13 @@ describe('what a proxy does is never taken for what the partner says', () => {
     expect(error.kind).toBe('network');
   });
 
-  test("the partner's own 403 is the partner's, through a proxy too", async () => {
+  test("the partner's own 403 is still reported as the partner's through a proxy", async () => {
     const base = await serve((_request, response) => answer(response, 403, { message: 'Forbidden' }));
     const proxy = await proxied();
     expect((await errorOf(clientOf(base, both(proxy.url)).delta())).kind).toBe('throttled-or-forbidden');
   });
 
-  test('the manifest file: a refusal of the proxy is no expired URL', async () => {
+  test('a refusal of the manifest file by the proxy is not reported as an expired URL', async () => {
     const base = await serve((_request, response) => response.end(fileOf(100)));
     const proxy = await proxied();
     for (const [mood, kind, says] of MOODS.slice(0, 9)) {
@@ -194,7 +194,7 @@ describe('what a proxy does is never taken for what the partner says', () => {
     ).toBe('file-too-large');
   });
 
-  test('redirects are not followed through it', async () => {
+  test('redirects of the manifest file are not followed through the proxy', async () => {
     const trap = await serve(GOOD);
     const base = await serve((_request, response) => response.writeHead(302, { location: trap.href }).end());
     const proxy = await proxied();

@@ -11,7 +11,7 @@ const lost = (text: string) => {
   return lostMember(text, NAMES);
 };
 
-describe('a member that is there twice', () => {
+describe('a top-level member that occurs twice', () => {
   test.each([
     ['changed', '{"changed":["A"],"removed":[],"now_live":[],"changed":["B"],"to_snapshot":"s"}'],
     ['changed', '{"changed":["A"],"changed":[]}'],
@@ -24,7 +24,7 @@ describe('a member that is there twice', () => {
     ['to_snapshot', '{"to_snapshot":12345678901234567890,"to_snapshot":12345678901234567891}'],
     ['changed', String.raw`{"changed":["A"],"chang\u0065d":["B"]}`],
     ['now_live', String.raw`{"now\u005flive":["A"],"now_live":["B"]}`],
-  ])('%s has lost what the first says: %s', (name, text) => {
+  ])('%s loses the first value: %s', (name, text) => {
     expect(lost(text)).toBe(name);
   });
 
@@ -49,7 +49,7 @@ describe('a member that is there twice', () => {
   });
 });
 
-test('what is lost is what a reader of all members has and JSON.parse has not', () => {
+test('the lost member is the one whose earlier value JSON.parse drops, as a reader of all members shows', () => {
   const value = fc.oneof(
     fc.constantFrom<unknown>(null, '', [], {}, 's', ['A'], ['changed', ':"'], { changed: [1] }, ['\\"', 'B']),
     fc.jsonValue({ maxDepth: 2 }),
@@ -70,7 +70,7 @@ test('what is lost is what a reader of all members has and JSON.parse has not', 
   );
 });
 
-test('a delta that has lost something is not read, whatever else it says', () => {
+test('a delta that lost a value is rejected as a whole, and the error names the member', () => {
   const twice = '{"changed":["A"],"removed":[],"now_live":[],"changed":["B"],"to_snapshot":"s2"}';
   const error = (() => {
     try {
@@ -88,12 +88,12 @@ test('a delta that has lost something is not read, whatever else it says', () =>
   expect(parseDelta('{"to_snapshot":"s","to_snapshot":"s"}')).toEqual({ to_snapshot: 's' });
 });
 
-test('as many members as a delta may have beside a million SKUs are read once, not once for each', () => {
+test('as many members as a delta may have beside a million SKUs are read in one pass', () => {
   const many = `${'"changed":1,'.repeat(240_000)}"x":["${'SKU-0000001","'.repeat(1_000_000)}"]`;
   expect(lost(`{${many}}`)).toBeNull();
 });
 
-test('a manifest response that says two things under one name is refused, and one that says them once is not', () => {
+test('a manifest response with two values under one name is rejected, one with equal values is read', () => {
   const read = (text: string) => () => parseManifestResponse(text);
   const url = '"url":"https://f.example/a"';
   expect(read(`{${url},"snapshot_id":"s1","sku_count":3,"snapshot_id":"s2"}`)).toThrow(PartnerError);

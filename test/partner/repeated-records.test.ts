@@ -7,7 +7,7 @@ const record = (sizes: string, more = '') =>
   `{"code":"0000","size_map":${sizes},"product":{"name":"x"}${more}}`;
 const NAMES = { priceFields: ['price'], skuField: 'sku' };
 
-/** The prices of each SKU of a bulk answer; null where its record cannot be read. */
+/** Returns the prices of each SKU of a bulk answer, null for a record that cannot be read. */
 function prices(text: string): Record<string, unknown> {
   const read = readBulk(parseBulk(text), NAMES);
   if (!read.ok) throw new Error(read.problem);
@@ -21,7 +21,7 @@ function prices(text: string): Record<string, unknown> {
   );
 }
 
-describe('a record of which two values are said', () => {
+describe('a record with two conflicting values', () => {
   test.each<[string, string, string]>([
     ['the SKU twice', `"A":${record('{"9":4200}')},`, record('{"9":9900}')],
     ['a size twice', '', record('{"9":4200,"9":9900}')],
@@ -30,20 +30,20 @@ describe('a record of which two values are said', () => {
     ['a price twice', '', record('{"9":{"price":4200,"price":9900}}')],
     ['a price within a list twice', '', record('{"9":[{"price":4200,"price":9900}]}')],
     ['its code twice', '', record('{"9":4200}', ',"code":"0009"')],
-  ])('is none: %s', (_, before, said) => {
+  ])('is unreadable: %s', (_, before, said) => {
     expect(prices(`{"results":{${before}"A":${said} , "B":${record('{"8":5000}')}},"deferred":[]}`)).toEqual({
       A: null,
       B: { 8: 5000 },
     });
   });
 
-  test('is none: the SKU in two members results; one that is in the first alone is left out', () => {
+  test('is unreadable if its SKU is in two `results` members; a SKU of the first one only is left out', () => {
     const first = `{"A":${record('{"9":4200}')},"C":${record('{"9":4200}')}}`;
     const last = `{"A":${record('{"9":9900}')},"B":${record('{"8":5000}')}}`;
     expect(prices(`{"results":${first},"results":${last}}`)).toEqual({ A: null, B: { 8: 5000 } });
   });
 
-  test('is none, also for a SKU that a list names: it is no placeholder', () => {
+  test('is unreadable, not a placeholder, also if a list names its SKU', () => {
     const text = `{"results":{"A":${record('{"9":4200}')},"A":null,"B":null},"deferred":["A","B"]}`;
     const found = readBulk(parseBulk(text), NAMES);
     const results = found.ok ? found.value.results : new Map();
@@ -51,7 +51,7 @@ describe('a record of which two values are said', () => {
     expect(results.get('B')).toHaveProperty('isPlaceholder', true);
   });
 
-  test('is none: a SKU by any name', () => {
+  test('is unreadable whatever the name of its SKU', () => {
     const text = `{"results":{"__proto__":${record('{"9":4200,"9":1}')},"constructor":${record('{"9":4200}')}}}`;
     const found = readBulk(parseBulk(text), NAMES);
     const results = found.ok ? found.value.results : new Map();
@@ -70,16 +70,16 @@ test.each([
   ],
   ['another name of the product', record('{"9":4200}').replace('"name"', '"name":"y","name"')],
   ['colons in texts', record('{"9":4200}', String.raw`,"x":"a:\"b\":","y:z":":"`)],
-])('a record that has %s is read', (_, said) => {
+])('a record with %s is read', (_, said) => {
   expect(prices(`{"results":{"A":${said}},"not_found":["x:y"]}`)).toEqual({ A: { 9: 4200 } });
 });
 
-test('what is said twice beside the records leaves them as they are', () => {
+test('repetitions outside of the records leave them unchanged', () => {
   const text = `{"requested":1,"requested":2,"results":{"A":${record('{"9":4200}')}},"x":{"A":1,"A":2}}`;
   expect(prices(text)).toEqual({ A: { 9: 4200 } });
 });
 
-test('any answer without a repetition is the very object that was parsed', () => {
+test('an answer without repetitions is returned as the very object that was parsed', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 })), (results) => {
       const body: unknown = JSON.parse(JSON.stringify({ results, errors: [] }));
@@ -88,7 +88,7 @@ test('any answer without a repetition is the very object that was parsed', () =>
   );
 });
 
-test('any value that was said before is noticed, wherever it stands in a size_map', () => {
+test('an overridden value is noticed, however deep in a size_map it is', () => {
   const value = fc
     .jsonValue({ maxDepth: 3 })
     .filter((said) => !/^(?:null|""|\[\]|\{\})$/.test(JSON.stringify(said)));
@@ -108,7 +108,7 @@ test('any value that was said before is noticed, wherever it stands in a size_ma
 test.each([
   ['', 'A', '77.25'],
   [', beside a number of many digits', '1234567890123456', '77.75'],
-])('a size is read as it is written, whatever came after the same size before%s', (_, sku, first) => {
+])('a size is read as written, whatever followed the same size before%s', (_, sku, first) => {
   const read = (size: string) =>
     prices(`{"results":{"${sku}":${record(`{"${first}":4100,"${size}":4200}`)}}}`);
   read(String.raw`7\\`);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { formOf, readSizeEntry as readEntry } from '../../src/partner/size-map.ts';
 
 const names = { priceFields: ['price', 'lowest_price'] };
-/** An entry that is alone in its answer. */
+/** Reads an entry that is alone in its answer. */
 const readSizeEntry = (entry: unknown, priceFields: readonly string[]) =>
   readEntry(entry, formOf([entry], priceFields));
 
@@ -67,11 +67,11 @@ describe('a size_map entry', () => {
     [[1500], true],
     [{ asks: 1500 }, true],
     [{ price: '1,500' }, true],
-  ])('%j cannot be read: %s', (raw, unreadable) => {
+  ])('%j is unreadable: %s', (raw, unreadable) => {
     expect(readSizeEntry(raw, names.priceFields).unreadable ?? false).toBe(unreadable);
   });
 
-  test('a configured field is an own member, never an inherited one', () => {
+  test('reads a configured field only if it is an own member, never an inherited one', () => {
     expect(readSizeEntry({}, ['constructor', 'valueOf']).price).toBeNull();
   });
 });

@@ -40,7 +40,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 const steps = fc.array(step, { minLength: 5, maxLength: 30 });
 const kind = fc.constantFrom(...MEMBERS);
-/** Where prices are bare numbers from the first answer on, nothing tells other numbers from them; so with objects. */
+/**
+ * If prices are bare numbers from the first answer on, nothing distinguishes other numbers from them. The same
+ * holds for objects.
+ */
 const backEnd: fc.Arbitrary<BackEnd> = fc.record({
   form: fc.constantFrom(...FORMS),
   members: fc.array(kind, { maxLength: 3 }),
@@ -49,7 +52,7 @@ const told = ({ form, members }: BackEnd): BackEnd => ({
   form,
   members: members.filter((member) => !(isBare(form) ? isNumber : isPriced)(member)),
 });
-/** Of two back ends one has bare numbers, or both have one field: of two fields one is read. */
+/** One of two back ends has bare numbers, or both use the same field: of two fields only one is read. */
 const pair = fc
   .tuple(backEnd, backEnd)
   .map(([first, second]): BackEnd[] =>
@@ -62,7 +65,7 @@ const world = fc
   )
   .map((backEnds) => backEnds.map(told));
 
-/** Records with a price, of sizes that vary, of all back ends; and some that are sold out. */
+/** Records of all back ends: some with prices of varying sizes, some sold out. */
 const ordinary = (offered: number, sold: number): Drawn[] =>
   [0 as const, 1 as const].flatMap((by) => [
     ...Array.from({ length: offered }, (_, n) => ({
@@ -73,7 +76,7 @@ const ordinary = (offered: number, sold: number): Drawn[] =>
     ...Array.from({ length: sold }, () => ({ by, sizes: [], hasNulls: false })),
   ]);
 
-/** All back ends have their prices in one form, in which a form is found again after some answers. */
+/** Gives all back ends one form of prices, and answers until a lost form is found again. */
 async function settles(it: SizeMaps, to: Form): Promise<void> {
   it.change(0, to);
   it.change(1, to);
@@ -85,7 +88,7 @@ async function settles(it: SizeMaps, to: Form): Promise<void> {
   expectRead(await it.answer(1, ordinary(0, 5)));
 }
 
-test('no member is a price, and nobody who is sold out has one; all are read in the end', async () => {
+test('no other member becomes a price, no sold-out SKU has a price, and in the end everything is read', async () => {
   await fc.assert(
     fc.asyncProperty(world, steps, fc.constantFrom(...FORMS), async (backEnds, history, last) => {
       const it = new SizeMaps(backEnds);
@@ -98,7 +101,10 @@ test('no member is a price, and nobody who is sold out has one; all are read in 
   );
 });
 
-/** Of objects with a price in every record, few records do not tell which have prices and which are beside them. */
+/**
+ * If every record has objects with a price, few records do not show which of them are sizes and which stand beside
+ * them.
+ */
 const toldByFew = world.map((backEnds) =>
   backEnds.every(({ form }) => isBare(form))
     ? backEnds
@@ -108,7 +114,7 @@ const toldByFew = world.map((backEnds) =>
       })),
 );
 
-test('the same of a mirror whose calls have a few SKUs', async () => {
+test('no other member becomes a price, and everything is read, even if calls contain few SKUs', async () => {
   await fc.assert(
     fc.asyncProperty(
       toldByFew,

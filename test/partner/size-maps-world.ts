@@ -3,12 +3,12 @@ import { keptForAll } from './kept-forms.ts';
 import { mapReader, type SizeMap, type SizesRead } from './map-reader.ts';
 
 /*
- * A partner that puts members of its own between the sizes of `size_map`, in all records of a back end, also of SKUs
- * that are sold out; that has one back end or two, each with its prices in one form; and that changes forms. Read by
- * two processes that are restarted and have one memory. Prices are below 10,000, and no member's number is.
+ * A partner that puts members of its own between the sizes of `size_map`, in all records of a back end, including
+ * sold-out SKUs. It has one back end or two, each with its prices in one form, and changes forms. Two processes
+ * with a shared memory read it and are restarted. Prices are below 10,000, and no member's number is.
  */
 
-/** A field that entries have the price in, bare numbers, or those as text. */
+/** A field of entries that holds the price, bare numbers, or bare numbers as text. */
 export type Form = 'price' | 'lowest_ask' | 'bare' | 'text';
 export const FORMS: readonly Form[] = ['price', 'lowest_ask', 'bare', 'text'];
 export const isBare = (form: Form): boolean => form === 'bare' || form === 'text';
@@ -26,10 +26,10 @@ export const MEMBERS = [
   'priced',
 ] as const;
 export type MemberKind = (typeof MEMBERS)[number];
-/** Beside bare numbers nothing tells that they are none. */
+/** Beside bare numbers, nothing shows that they are no prices. */
 export const isNumber = (kind: MemberKind): boolean => kind === 'number' || kind === 'digits';
 
-/** Beside objects with a price nothing tells that it is none. */
+/** Beside objects with a price, nothing shows that it is no price. */
 export const isPriced = (kind: MemberKind): boolean => kind === 'priced';
 
 export interface BackEnd {
@@ -41,7 +41,7 @@ export interface BackEnd {
 export interface Drawn {
   readonly by: 0 | 1;
   readonly sizes: readonly number[];
-  /** Sizes without an offer are there all the same, as null. */
+  /** Whether sizes without an offer are present, as null. */
   readonly hasNulls: boolean;
 }
 
@@ -137,12 +137,12 @@ export interface Said {
   readonly read: SizesRead;
 }
 
-/** Each record is read as it is, or cannot be read. */
+/** Checks that each record is read correctly, or is unreadable. */
 function expectSound(said: readonly Said[]): void {
   for (const { truth, read } of said) if (read !== 'unreadable') expect(pricesOf(read)).toEqual(truth);
 }
 
-/** Each record is read as it is: one without an offer as a withdrawal. */
+/** Checks that each record is read correctly: one without an offer as a withdrawal. */
 export function expectRead(said: readonly Said[]): void {
   for (const { read } of said) expect(read).not.toBe('unreadable');
   expectSound(said);

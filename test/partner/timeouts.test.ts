@@ -5,7 +5,7 @@ import { clientOf, permit } from './plain-client.ts';
 import { serve } from './server.ts';
 
 const ENDLESS = { timeout: 20_000 };
-/** The daemon's signal, which aborts when it stops: not in these tests. */
+/** The daemon's signal, which would abort at a shutdown. In these tests it never does. */
 const running = () => new AbortController().signal;
 
 const ended = (promise: Promise<unknown>) =>
@@ -14,14 +14,14 @@ const ended = (promise: Promise<unknown>) =>
     (error: unknown) => (error instanceof PartnerError ? error.kind : error),
   );
 
-test('a download takes PARTNER_DOWNLOAD_TIMEOUT at most while the daemon runs', ENDLESS, async () => {
+test('a download takes at most PARTNER_DOWNLOAD_TIMEOUT while the daemon runs', ENDLESS, async () => {
   const base = await serve((_request, response) => {
     response.write(`${lineText(1)}\n`);
   });
   expect(await ended(all(fileAt(base, { timeoutMs: 200, signal: running() })))).toBe('timeout');
 });
 
-test('and ends at once where the daemon stops', ENDLESS, async () => {
+test('a download ends at once when the daemon stops', ENDLESS, async () => {
   const base = await serve((_request, response) => {
     response.write(`${lineText(1)}\n`);
   });
@@ -31,7 +31,7 @@ test('and ends at once where the daemon stops', ENDLESS, async () => {
   expect(await download).toBe('aborted');
 });
 
-test('a request takes PARTNER_TIMEOUT at most while the daemon runs', ENDLESS, async () => {
+test('a request takes at most PARTNER_TIMEOUT while the daemon runs', ENDLESS, async () => {
   const client = clientOf(await serve(() => undefined), { timeoutMs: 100 });
   expect(await ended(client.bulk(permit, ['A'], running()))).toBe('timeout');
   expect(await ended(client.delta(permit, 's1', running()))).toBe('timeout');

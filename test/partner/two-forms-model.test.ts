@@ -43,7 +43,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const steps = fc.array(step, { minLength: 10, maxLength: 60 });
 const form = fc.constantFrom(...FORMS);
 
-test('a record of either kind is read as it is, or not at all, over moves of the price and restarts', async () => {
+test('records of both kinds are read correctly or not at all, across moves of the price and restarts', async () => {
   await fc.assert(
     fc.asyncProperty(form, form, steps, async (first, second, drawn) => {
       const world = new TwoForms(first, second);
@@ -56,14 +56,14 @@ test('a record of either kind is read as it is, or not at all, over moves of the
   );
 });
 
-/** Where prices are in the end: both in one place, or one kind in a field and the other in no field. */
+/** Where prices are in the end: both kinds in one place, or one kind in a field and the other as bare numbers. */
 const settled = fc.oneof(
   form.map((one) => [one, one] as const),
   fc.constantFrom(...FIELDS).map((field) => [field, null] as const),
   fc.constantFrom(...FIELDS).map((field) => [null, field] as const),
 );
 
-test('all records are read an hour and some answers after the last move, whatever was before', async () => {
+test('all records are read an hour and some answers after the last move, whatever happened before', async () => {
   await fc.assert(
     fc.asyncProperty(
       form,
@@ -81,7 +81,7 @@ test('all records are read an hour and some answers after the last move, whateve
           ...Array.from({ length: ones }, () => ({ kind: 0 as const, sizes: ['offered', 'sold'] as const })),
           ...Array.from({ length: others }, () => ({ kind: 1 as const, sizes: ['offered'] as const })),
         ];
-        // What one has not heard of yet it takes in with its next answer but one.
+        // What a process has not heard of yet, it picks up with its next answer but one.
         world.pass(0);
         await world.answer(0, answer);
         world.pass(HOUR);

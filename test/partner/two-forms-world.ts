@@ -6,9 +6,9 @@ import type { EntryForm } from '../../src/partner/size-map.ts';
 import { keptForAll } from './kept-forms.ts';
 
 /*
- * A partner with two kinds of SKUs (live ones and others, say), each of which has its price in a field of an entry or in
- * the entry itself, and whose price moves to another place now and then; read by two processes that are restarted and
- * have one memory. Every number says which place it is in.
+ * A partner with two kinds of SKUs (for example live ones and others). Each kind has its price in a field of an
+ * entry or in the entry itself, and the price sometimes moves to another place. Two processes with a shared memory
+ * read it and are restarted. Every number shows which place it is in.
  */
 export const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'] as const;
 export type Field = (typeof FIELDS)[number] | null;
@@ -41,7 +41,7 @@ export interface Read {
     readonly sizes: Drawn['sizes'];
     readonly said: unknown;
   }[];
-  /** The places that are read after the answer; undefined: none is held. */
+  /** The places that are read after the answer. Undefined: none is held. */
   readonly held: Field | undefined;
   readonly also: Field | undefined;
 }
@@ -74,7 +74,7 @@ export class TwoForms {
     return null;
   }
 
-  /** Processes hear within seconds what others have learned. */
+  /** Lets processes hear what others have learned, which takes seconds. */
   pass(ms: number): void {
     this.now += ms;
     for (const { keeper } of this.#processes) keeper.hear();
@@ -109,13 +109,13 @@ export class TwoForms {
   }
 }
 
-/** What a record reads as: the places of its prices, or that it cannot be read. */
+/** Returns what a record is read as: the places of its prices, or unreadable. */
 function saidOf(record: LowestRecord | UnreadableRecord | undefined): unknown {
   if (record === undefined || 'unreadable' in record) return 'unreadable';
   return [...record.sizes.values()].map(({ price }) => (price === null ? 'none' : placeOf(price)));
 }
 
-/** A record is read as it is, or cannot be read where an entry says anything; nothing else is a price, or none. */
+/** Checks that a record is read correctly, or is unreadable if an entry has content. No price is invented or lost. */
 export function expectSound({ records }: Read): void {
   for (const { place, sizes, said } of records) {
     const truth = sizes.map((size) => (size === 'offered' ? place : 'none'));
@@ -127,7 +127,7 @@ export function expectSound({ records }: Read): void {
   }
 }
 
-/** All of it is read as it is. */
+/** Checks that all of it is read correctly. */
 export function expectRead(read: Read): void {
   for (const { said } of read.records) expect(said).not.toBe('unreadable');
   expectSound(read);

@@ -15,19 +15,19 @@ describe('a lowest-price record', () => {
     product: { name: 'N', model: 7, brand: null, extra: [1] },
   };
 
-  test('gives sizes, their meaning and metadata', () => {
+  test('yields sizes, the meaning of sizes and metadata', () => {
     expect(readRecord(good, names)).toEqual({
       sizes: new Map([
         ['9', { price: 1200, entry: null }],
         ['9.5', { price: 1300, entry: '1300' }],
       ]),
       metadata: { ...eachColumn(() => null), name: 'N', model: '7', size_map_size_type: 'US' },
-      // `brand` is null: the record says nothing of it.
+      // `brand` is null, so the record says nothing about it.
       product: { name: 'N', model: 7, extra: [1] },
     });
   });
 
-  test.each(Object.entries(METADATA))('has %s from %j, and from nowhere else', (column, [part, member]) => {
+  test.each(Object.entries(METADATA))('takes %s from %j and from nowhere else', (column, [part, member]) => {
     const body = { code: '0000', size_map: {}, product: {}, [part]: { [member]: 'value' } };
     expect(readRecord(body, names)).toMatchObject({
       sizes: new Map(),
@@ -35,7 +35,7 @@ describe('a lowest-price record', () => {
     });
   });
 
-  test.each(['', ' ', '\n'])('an empty text is no value: %j', (text) => {
+  test.each(['', ' ', '\n'])('treats an empty text as no value: %j', (text) => {
     expect(
       readRecord(
         { ...good, product: { name: text, model: '7' }, size_map: { size_type: text, 9: 90 } },
@@ -50,7 +50,7 @@ describe('a lowest-price record', () => {
     ['another name', { 9: { asks: 1500 }, 10: { asks: 1600 } }],
     ['another name, and nothing for some sizes', { 9: { asks: 1500 }, 10: null }],
     ['counts', { 9: 3, 10: 0 }],
-  ])('prices in another form are unreadable, not gone: %s', (_, sizeMap) => {
+  ])('is unreadable, not withdrawn, if prices have another form: %s', (_, sizeMap) => {
     const record = readRecord({ ...good, size_map: { size_type: 'US', ...sizeMap } }, names);
     expect(record).toEqual({ unreadable: expect.stringContaining('size_map') });
   });
@@ -59,13 +59,13 @@ describe('a lowest-price record', () => {
     ['null', { 9: null, 10: null }],
     ['zero', { 9: 0, 10: { price: 0, count: 3 } }],
     ['null in the known field', { 9: { price: null, bids: 3 }, 10: { price: null, bids: 4 } }],
-  ])('sizes without an offer have no price: %s', (_, sizeMap) => {
+  ])('has sizes without a price if they have no offer: %s', (_, sizeMap) => {
     const record = readRecord({ ...good, size_map: sizeMap }, names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
     expect([...record.sizes.values()].map(({ price }) => price)).toEqual([null, null]);
   });
 
-  test('an entry that cannot be read beside prices costs only itself', () => {
+  test('loses only the unreadable entry if others have prices', () => {
     const record = readRecord({ ...good, size_map: { 9: 1200, 10: 'ask us' } }, names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
     expect([...record.sizes]).toEqual([
@@ -74,11 +74,11 @@ describe('a lowest-price record', () => {
     ]);
   });
 
-  test('an empty list for an empty size_map is a withdrawal', () => {
+  test('with an empty list as its size_map is a withdrawal', () => {
     expect(readRecord({ ...good, size_map: [] }, names)).toMatchObject({ sizes: new Map() });
   });
 
-  test('an empty size_map is a withdrawal, not an error', () => {
+  test('with an empty size_map is a withdrawal, not an error', () => {
     expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
       sizes: new Map(),
       metadata: { size_map_size_type: null },
@@ -104,7 +104,7 @@ describe('a lowest-price record', () => {
     expect(readRecord(record, names)).toEqual({ unreadable: expect.any(String) });
   });
 
-  test('hostile keys stay own keys and touch no prototype', () => {
+  test('keeps hostile keys as own keys and touches no prototype', () => {
     const record = readRecord(
       json(
         '{"code":"0000","size_map":{"__proto__":500,"constructor":6,"toString":7},"product":{"__proto__":{"x":1},"name":"N"}}',
@@ -118,7 +118,7 @@ describe('a lowest-price record', () => {
     expect(({} as { x?: unknown }).x).toBeUndefined();
   });
 
-  test('text that Postgres refuses is replaced in metadata and entries', () => {
+  test('replaces text that Postgres refuses in metadata and entries', () => {
     const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":100,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
     const record = readRecord(json(text), names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
@@ -132,7 +132,7 @@ describe('a lowest-price record', () => {
 describe('a bulk answer', () => {
   const record = { message: '', code: '0000', size_map: { '9': 100 }, product: {} };
 
-  test('keeps results, results and counts', () => {
+  test('keeps results, lists and counts', () => {
     const body = {
       results: { A: record, B: { code: '0009' } },
       not_found: ['C', 'C', { sku: 'D' }],
@@ -158,7 +158,7 @@ describe('a bulk answer', () => {
     });
   });
 
-  test('absent parts are empty, also the empty map that a server writes as a list', () => {
+  test('has empty parts for absent ones, also if a server writes an empty map as a list', () => {
     const reading = readBulk({ results: [], not_found: null, deferred: ['A'] }, names);
     expect(reading).toMatchObject({
       ok: true,
@@ -166,7 +166,7 @@ describe('a bulk answer', () => {
     });
   });
 
-  test('elements and keys that are no SKU are passed over', () => {
+  test('skips elements and keys that are no SKUs', () => {
     const reading = readBulk(
       {
         results: { '': record, 'x\u0000': record },
@@ -177,7 +177,7 @@ describe('a bulk answer', () => {
     expect(reading).toMatchObject({ ok: true, value: { results: new Map(), notFound: ['ok'] } });
   });
 
-  test('SKUs named like prototype members are SKUs', () => {
+  test('accepts SKUs named like prototype members', () => {
     const reading = readBulk(
       json(
         '{"results":{"__proto__":{"code":"0000","size_map":{}}},"not_found":["constructor"],"errors":{"__proto__":"x"}}',
@@ -190,12 +190,12 @@ describe('a bulk answer', () => {
     expect(reading.value.errors).toEqual(['__proto__']);
   });
 
-  test('an object for a list may name SKUs that are not in it', () => {
+  test('does not list SKUs that an object marks as false', () => {
     const reading = readBulk({ not_found: { A: false, B: true, C: null }, errors: { D: 'late' } }, names);
     expect(reading).toMatchObject({ value: { notFound: ['B', 'C'], errors: ['D'] } });
   });
 
-  test.each([null, '', false, 0, {}, []])('%j in place of a record is a placeholder', (record) => {
+  test.each([null, '', false, 0, {}, []])('treats %j in place of a record as a placeholder', (record) => {
     const reading = readBulk({ results: { A: record }, deferred: ['A'] }, names);
     expect(reading.ok && reading.value.results.get('A')).toHaveProperty('isPlaceholder', true);
   });
@@ -218,7 +218,7 @@ describe('a bulk answer', () => {
 describe('a delta answer', () => {
   const good = { changed: ['A', 'A', { sku: 'B' }], removed: [], now_live: ['B'], to_snapshot: 's2' };
 
-  test('gives each list without repeats', () => {
+  test('yields each list without repeats', () => {
     const value = { changed: ['A', 'B'], removed: [], nowLive: ['B'], toSnapshot: 's2', skipped: 0 };
     expect(readDelta(good, names)).toEqual({ ok: true, value });
     expect(readDelta({ ...good, to_snapshot: 42 }, names)).toMatchObject({ value: { toSnapshot: '42' } });
@@ -263,25 +263,25 @@ describe('a delta answer', () => {
     ['changed', { ...good, changed: ['A', { id: 'B' }] }],
     ['the body', []],
     ['the body', null],
-  ])('is unreadable as a whole for %s', (field, body) => {
+  ])('is unreadable as a whole because of %s', (field, body) => {
     const reading = readDelta(body, names);
     expect(reading.ok).toBe(false);
     expect(reading).toMatchObject({ problem: expect.stringContaining(field) });
   });
 
-  test('a SKU that no table could hold is passed over and counted, and stops nothing', () => {
+  test('skips and counts SKUs that no table can hold, and is read all the same', () => {
     const body = { ...good, changed: ['A', 'a\u0000', ''], removed: ['x'.repeat(513)], now_live: ['\udc00'] };
     const value = { changed: ['A'], removed: [], nowLive: [], toSnapshot: 's2', skipped: 4 };
     expect(readDelta(body, names)).toEqual({ ok: true, value });
   });
 
-  test('a snapshot id beyond 2^53 keeps its digits', () => {
+  test('keeps all digits of a snapshot id beyond 2^53', () => {
     const body = parseDelta('{"changed":[],"removed":[],"now_live":[],"to_snapshot":20261101060000123}');
     expect(readDelta(body, names)).toMatchObject({ value: { toSnapshot: '20261101060000123' } });
   });
 });
 
-test('an integer beyond 2^53 in a record is stored with its digits', () => {
+test('an integer beyond 2^53 in a record is stored with all its digits', () => {
   const text =
     '{"code":"0000","size_map":{"9":{"price":1200,"ask_id":9007199254740993}},"product":{"id":9007199254740993}}';
   const record = readRecord(parseRecords(text), names);
@@ -298,22 +298,22 @@ test.each([
   [1.5, null],
   ['x', null],
   [null, null],
-])('count %j reads as %s', (value, count) => {
+])('count %j is read as %s', (value, count) => {
   expect(readCount(value)).toBe(count);
 });
 
 describe('text', () => {
-  test('SKUs', () => {
+  test('is a readable SKU if it is storable and has 1 to 512 characters', () => {
     expect(['A', 'ü', '😀', ' ', 'a'.repeat(512)].every((sku) => isReadableSku(sku))).toBe(true);
     expect(['', 'a'.repeat(513), 'a\u0000', '\ud83d', 5, null].some((sku) => isReadableSku(sku))).toBe(false);
   });
 
-  test('storable text is left alone, other text mended', () => {
+  test('is unchanged if it is storable, otherwise its bad characters are replaced', () => {
     expect(toStorable('a😀')).toBe('a😀');
     expect(toStorable('a\u0000\ud83d')).toBe('a\uFFFD\uFFFD');
   });
 
-  test('a value with nothing to mend is the same value', () => {
+  test('a value with nothing to replace is returned as the same object', () => {
     const value = { a: [1, { b: 'x' }] };
     expect(toStorableJson(value)).toBe(value);
     expect(toStorableJson({ a: ['\u0000', 2] })).toEqual({ a: ['\uFFFD', 2] });

@@ -7,10 +7,10 @@ import type { Rig } from './rig.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** As the chunks of price_history are (add_history_chunks). */
+/** The size of the chunks of price_history (add_history_chunks). */
 const CHUNK = 5_000_000;
 
-/** SQL: puts the chunks back that a history began with. */
+/** SQL: restores the chunks with which a history began. */
 export const CHUNKS = `
   create function sim.first_chunks(kept bigint, drawn bigint, dropped bigint) returns void language plpgsql as $$
   declare
@@ -27,14 +27,14 @@ export const CHUNKS = `
     end loop;
   end $$`;
 
-/** The next position is in the next chunk, as after millions of changes. */
+/** Moves the next position to the next chunk, as after millions of changes. */
 export async function endChunk(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks(ahead => true)`;
   await sql`
     select setval('catalog_internal.change_positions', (last_value / ${CHUNK} + 1) * ${CHUNK}) from catalog_internal.change_positions`;
 }
 
-/** So much time goes by that what was young is older than is kept, under the eyes of a daemon. */
+/** Lets so much time pass, watched by a daemon, that recent changes become older than what is kept. */
 export async function growOld({ sql, time }: Rig, draw: Draw): Promise<void> {
   await time.pass(pick([26 * HOUR, 3 * DAY, 40 * DAY], draw));
   await noteClock(sql, { steady: false });

@@ -3,8 +3,9 @@ import type { Sql } from '../../src/store/connection/db.ts';
 /* A backup of a mirror's database, and a replica of it that lacks the last commits. */
 
 /**
- * SQL: functions that keep all rows and sequences of the mirror, and put them back. No trigger fires meanwhile, as
- * where a dump is loaded. Numbers of a sequence may go on where the replica knows of, which is a little further.
+ * SQL: functions that save all rows and sequences of the mirror, and restore them. Triggers do not fire meanwhile,
+ * as when a dump is loaded. Numbers of a sequence may continue from where the replica knows, which is a little
+ * further.
  */
 export const BACKUPS = `
   create schema backup;
@@ -41,14 +42,14 @@ export const BACKUPS = `
     perform setval(name::regclass, last_value + case when is_called then further else 0 end, is_called) from backup.sequences;
   end $$`;
 
-/** Keeps the mirror as it is at this moment. */
+/** Saves the mirror as it is at this moment. */
 export async function backUp(sql: Sql): Promise<void> {
   await sql`select sim.back_up()`;
 }
 
 /**
- * Puts back what was kept, and ends whoever is in a transaction. `further`: by so many numbers each sequence is ahead
- * of its rows. Gives back the number of the last claim.
+ * Restores what was saved, and ends whoever is in a transaction. Each sequence is `further` numbers ahead of its
+ * rows. Returns the number of the last claim.
  */
 export async function putBack(sql: Sql, further: number): Promise<number> {
   await sql`

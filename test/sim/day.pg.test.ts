@@ -7,10 +7,10 @@ const rig = useRig(() => Promise.resolve());
 
 beforeEach(() => rig.reset({ seed: 41, skus: 300, liveShare: 0.1 }));
 
-/** Members that every line has, and the test's own. */
+/** Members of every line, and those that the test adds. */
 const EVERY_LINE = ['level', 'time', 'pid', 'hostname', 'mirror', 'msg', 'event', 'at', 'next'];
 
-/** What is in a line although its event is not declared with it. */
+/** Members and levels of lines that their event does not declare. */
 function undeclared(day: Day): string[] {
   return [
     ...new Set(
@@ -24,16 +24,14 @@ function undeclared(day: Day): string[] {
   ];
 }
 
-/**
- * Everything that is wrong with the lines of a day from the nth on; where there are too many, how many of which kind.
- */
+/** Returns all faults of the day's lines from the nth on. If there are too many lines, counts them by kind. */
 function wrongWith(day: Day, most: number, from = 0) {
   const lines = day.lines.length - from;
   return { undeclared: undeclared(day), tooMany: lines < most ? [] : [['all', lines], ...day.tally(from)] };
 }
 const NOTHING = { undeclared: [], tooMany: [] };
 
-test('a quiet day from an empty mirror on: less than 2,000 lines at info, and no warning but of the market', async () => {
+test('a quiet day from an empty mirror on logs under 2,000 info lines, and warnings only about the market', async () => {
   const day = new Day(rig, 'info');
   await day.pass(24);
   expect(wrongWith(day, 2000)).toEqual(NOTHING);
@@ -41,7 +39,7 @@ test('a quiet day from an empty mirror on: less than 2,000 lines at info, and no
   const warnings = tally.filter(([what]) => !what.startsWith('info') && what !== 'warn size-type.changed');
   expect(warnings).toEqual([]);
   const events = new Map(tally);
-  // It was a day: a manifest, deltas, a refresh at the catalog each hour, a fill that ended, and calls all day long.
+  // Proof of a full day: a manifest, deltas, an hourly catalog check, a completed fill, and calls all day long.
   expect(events.get('info manifest.done')).toBe(1);
   expect(events.get('info delta.applied')).toBeGreaterThan(200);
   expect(events.get('info catalog-check.done')).toBeGreaterThanOrEqual(23);
@@ -95,7 +93,7 @@ const BAD_DAYS: readonly BadDay[] = [
 ];
 
 test.each(BAD_DAYS)(
-  'three hours of $name: few lines, the first names it, the last tells that it lasts, and one that it is over',
+  'three hours of $name: few lines, the first names it, the last shows that it lasts, and one ends it',
   async ({ begin, first, last, recovered }) => {
     const day = new Day(rig, 'info');
     await day.pass(1);
@@ -108,7 +106,7 @@ test.each(BAD_DAYS)(
     expect(alarms[0]).toMatchObject({ ...first, next: expect.any(String) as unknown });
     const newest = day.lines.at(-1);
     expect(last).toContain(newest?.event);
-    // Of several events that last, any may have the last word.
+    // If several events last, any of them may come last.
     const began = alarms.find(({ event }) => event === newest?.event);
     expect(newest).toMatchObject({ level: 'warn', since: began?.['since'] });
     expect(Date.parse(String(began?.['at']))).toBeLessThan(rig.time.at - 2 * 60 * 60_000);
@@ -124,7 +122,7 @@ test.each(BAD_DAYS)(
   400_000,
 );
 
-test('six hours in which one answer in fifteen is a throttle: on and off is one error, told ever more rarely', async () => {
+test('six hours with one throttle in fifteen answers are logged as one error, at growing intervals', async () => {
   const day = new Day(rig, 'info');
   await day.pass(1);
   const before = day.lines.length;
@@ -133,14 +131,14 @@ test('six hours in which one answer in fifteen is a throttle: on and off is one 
   await day.pass(6);
   expect(wrongWith(day, 500, before)).toEqual(NOTHING);
   const tally = day.tally(before);
-  // Some 20 back-offs: each of them is a line at debug.
+  // About 20 back-offs, each of which is a line at debug.
   expect(new Map(tally).get('warn pace.silenced')).toBeLessThan(18);
   expect(tally.filter(([what]) => what.includes('delta.'))).toEqual([
     ['info delta.applied', expect.any(Number)],
   ]);
 }, 400_000);
 
-test('at debug every request has a line of its own: what was asked, how it ended, how long it took and waited', async () => {
+test('at debug each request has a line of its own, with its SKUs, outcome, duration and wait', async () => {
   const day = new Day(rig, 'debug');
   let sent = 0;
   day.weather.answer = ({ route }) => {

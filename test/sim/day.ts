@@ -26,42 +26,43 @@ import type { Worker } from './worker.ts';
 const MINUTE = 60_000;
 const LIMITS = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
 const NEVER = new AbortController().signal;
-/** So often every job is triggered, and the market checked, where nothing else is said. */
+/** How often every job is triggered and the market checked by default. */
 const WAKE_MS = MINUTE;
 const SNAPSHOT_MS = 5 * MINUTE;
-/** Jobs that have hardly ever anything to do: a day of wake jobs at them takes longer than all the rest. */
+/** Jobs that hardly ever have anything to do: their wake jobs for a day take longer than all the rest. */
 const SELDOM: ReadonlySet<string> = new Set(['metadata', 'maintenance', 'live-plan']);
 const SELDOM_MS = 5 * MINUTE;
 const ANSWER_MS = 300;
 
-/** What is wrong with the world; a test changes it as it likes. */
+/** What is wrong with the world. A test changes it as it likes. */
 export interface Weather {
-  /** What the partner answers instead of its own. */
+  /** Returns what the partner answers instead of its own answer. */
   answer: (pending: Pending) => Raw | null;
-  /** The error of a statement that goes to Postgres. */
+  /** Returns the error of a statement that goes to Postgres. */
   statement: (text: string) => Error | null;
-  /** Jobs that do not come, or do not begin. */
+  /** Decides which jobs do not come, or do not start. */
   missing: (job: string) => boolean;
 }
 
 type Process = (job: { name: string }) => Promise<unknown>;
 
 /**
- * One daemon as app.ts puts it together (runner, handlers, pacer, telemetry, logger), on the simulation's clock,
- * database and partner; only the queues' store is a plain table of wake jobs. Every line that it logs is in `lines`.
+ * One daemon assembled like in app.ts (runner, handlers, pacer, telemetry, logger), on the simulation's clock,
+ * database and partner. Only the queues' store is a plain table of wake jobs. `lines` contains every line that it
+ * logs.
  */
 export class Day {
   readonly lines: LogLine[] = [];
   readonly weather: Weather = { answer: () => null, statement: () => null, missing: () => false };
-  /** What the daemon says of itself and of the mirror. */
+  /** What the daemon reports about itself and the mirror. */
   readonly health: HealthReader;
   readonly sql: Sql;
   readonly clock: Clock;
-  /** How many moves the market makes, and is built after, so often. */
+  /** How many moves the market makes before each build, and how often. */
   market = { moves: 3, everyMs: SNAPSHOT_MS };
-  /** Every job is triggered so often. */
+  /** How often every job is triggered. */
   wakeMs = WAKE_MS;
-  /** Told each answer that the daemon gets. */
+  /** Called with each answer that the daemon gets. */
   onAnswer: (route: Route, raw: Raw) => void = () => undefined;
   readonly #rig: Rig;
   readonly #worker: Worker;
@@ -129,19 +130,19 @@ export class Day {
     });
     this.#start = () => runner.start();
     this.#clocks = clocks;
-    // Who reads waits for no worker.
+    // Readers wait for no worker.
     this.sql = stormy(rig.sql, this.weather);
     this.clock = clock;
     const parts = { config, sync: { sql: this.sql, clock }, backend, log, metrics, pause, breaker, clocks };
     this.health = createHealth(parts, {
       lastJobAt: () => runner.lastJobAt(),
-      // Jobs come once a minute here, and not each second.
+      // Jobs come once a minute here instead of once a second.
       silentMs: () => Math.max(0, runner.silentMs() - WAKE_MS),
     });
   }
 
   /**
-   * Lets `hours` go by: the market moves and is built every five minutes (`market`), every job is triggered every
+   * Lets `hours` pass: the market moves and is built every five minutes (`market`), and jobs are triggered every
    * minute, some more rarely.
    */
   async pass(hours: number): Promise<void> {
@@ -165,7 +166,7 @@ export class Day {
     }
   }
 
-  /** How many lines there are from the nth on, by level and event, the most frequent first. */
+  /** Counts the lines from the nth on by level and event, the most frequent first. */
   tally(from = 0): [string, number][] {
     const counts = new Map<string, number>();
     for (const { event, level } of this.lines.slice(from)) {
@@ -193,7 +194,7 @@ export class Day {
     }
   }
 
-  /** Queues that only note who was triggered. */
+  /** Queues that only note which job was triggered. */
   #backend(): QueueBackend {
     const queue: JobQueue = {
       add: (name) => Promise.resolve(this.#triggered.add(name)),
@@ -222,7 +223,10 @@ export class Day {
 /** The defaults of the configuration, where the rig has others. */
 const REAL: SettingsEnv = { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '30m' };
 
-/** The simulation's clock. A sleep that only its own signal ends early is a lease's renewal: it ends with its run. */
+/**
+ * The simulation's clock. A sleep that only its own signal ends early is the renewal of a lease, and ends with its
+ * run.
+ */
 function dayClock(time: SimTime): Clock {
   return {
     now: () => time.now(),
@@ -237,7 +241,7 @@ function dayClock(time: SimTime): Clock {
   };
 }
 
-/** The same client, whose requests are told as those of the real one are. */
+/** Returns the same client, whose requests are reported like those of the real one. */
 function observed(client: PartnerClient, clock: Clock, { onRequest }: Telemetry): PartnerClient {
   async function told<T>(route: Route, waitedMs: number | undefined, ask: () => Promise<T>, skus?: number) {
     const startedAt = clock.monotonic();
@@ -260,7 +264,7 @@ function observed(client: PartnerClient, clock: Clock, { onRequest }: Telemetry)
   };
 }
 
-/** The same database, in the weather that there is. */
+/** Returns the same database, subject to the weather. */
 function stormy(sql: Sql, weather: Weather): Sql {
   return new Proxy(sql, {
     apply(target, self, args: unknown[]) {
@@ -268,7 +272,7 @@ function stormy(sql: Sql, weather: Weather): Sql {
       const error = text === '' ? null : weather.statement(text);
       const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown>;
       if (error === null) return query;
-      // A statement is sent when it is waited for, and a part of another one never is.
+      // A statement is sent when it is awaited, and a part of another one never is.
       const failed: Pick<Promise<unknown>, 'then' | 'catch' | 'finally'> = {
         // oxlint-disable-next-line unicorn/no-thenable -- a query is one
         then: (...handlers) => Promise.reject(error).then(...handlers),

@@ -3,7 +3,7 @@ import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { type Draw, pick } from './faults.ts';
 
-/** What daemons on one database may have for themselves, or as the last to start for all. */
+/** Settings in which daemons on one database may differ, or which the last one to start sets for all. */
 const VALUES = {
   LIVE_INTERVAL: ['5m', '30m'],
   LIVE_POLICY: ['index', 'round-robin'],
@@ -19,7 +19,7 @@ const VALUES = {
   ACTIONABLE_CONFIDENCE: ['0.5', '0.95'],
 } as const satisfies Record<string, readonly string[]>;
 
-/** Settings of a daemon that has others than the defaults here and there. */
+/** Draws settings of a daemon, some of which differ from the defaults. */
 export function drawSettings(draw: Draw): SettingsEnv {
   const drawn = Object.entries(VALUES).flatMap(([name, values]) =>
     draw(3) === 0 ? [[name, pick<string>(values, draw)]] : [],
@@ -27,7 +27,7 @@ export function drawSettings(draw: Draw): SettingsEnv {
   return Object.fromEntries(drawn) as SettingsEnv;
 }
 
-/** As a daemon does at its start: what SQL goes by is from now on as this one has it. */
+/** Stores settings like a daemon at its start, so that SQL uses them from now on. */
 export async function putInForce(sql: Sql, env: SettingsEnv): Promise<void> {
   const { maxPerWindow, account } = { maxPerWindow: 120, account: { floor: 40 } };
   await storeSettings(sql, settingsWith(env), { maxPerWindow, account });

@@ -8,10 +8,10 @@ import { type Left, readManifest, untilNothingIsDue } from './rest.ts';
 import type { Rig } from './rig.ts';
 
 const MINUTE = 60_000;
-/** An answer that has nothing new of what was reported is seen again after 17 minutes at most. */
+/** A cached answer without the reported change is asked for again within 17 minutes. */
 const LONGEST_CACHED_MS = 18 * MINUTE;
 
-/** A history whose faults are over: the one daemon that is left, and the market. */
+/** A history whose faults are over: the one remaining daemon, and the market. */
 export interface Rested {
   readonly rig: Rig;
   readonly judge: Judge;
@@ -22,13 +22,13 @@ export interface Rested {
   readonly look: () => Promise<void>;
 }
 
-/** Until nothing is due. */
+/** Works until nothing is due. */
 export async function untilAtRest({ rig, left, look }: Rested): Promise<void> {
   await untilNothingIsDue(rig, left());
   await look();
 }
 
-/** What deltas have left out a manifest brings; what caches have kept is seen again. */
+/** Repairs what deltas left out by a manifest, and what caches kept by further refreshes. */
 export async function makeGood(rested: Rested): Promise<void> {
   const { rig, judge, left, snapshot } = rested;
   const { partner, time } = rig;
@@ -45,7 +45,7 @@ export async function makeGood(rested: Rested): Promise<void> {
   await judge.expectCoveredAreRight();
 }
 
-/** A seller is promised some ages while the market goes on. */
+/** Promises a seller some ages while the market continues. */
 export async function promisesAreKept(rested: Rested): Promise<void> {
   const { rig, left, draw, move, snapshot } = rested;
   await expectPromisesAreKept(rig, left(), draw, () => {
@@ -55,7 +55,7 @@ export async function promisesAreKept(rested: Rested): Promise<void> {
   await untilAtRest(rested);
 }
 
-/** With every SKU asked once more all of the mirror is true, and is said to be before long. */
+/** Refreshes every SKU once more, after which all of the mirror is true, and is soon said to be. */
 export async function everythingTrue(rested: Rested): Promise<void> {
   const { sql, partner, time } = rested.rig;
   await refreshAll(sql, 'prices');

@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Pending, Raw } from './partner.ts';
 
-/** Draws of one history. */
+/** The random draws of one history, each below a bound. */
 export type Draw = (below: number) => number;
 
 type Reconciliation = {
@@ -13,7 +13,7 @@ type Reconciliation = {
 
 const FORBIDDEN: Raw = { status: 403, body: { message: 'Forbidden' } };
 
-/** What stands in place of the partner's answer; never a false one. */
+/** What may replace the partner's answer. None of these is a false answer. */
 const REFUSALS: readonly Raw[] = [
   FORBIDDEN,
   { status: 429, body: { message: 'Too Many Requests' } },
@@ -28,7 +28,7 @@ const REFUSALS: readonly Raw[] = [
   { failed: 'unreadable' },
 ];
 
-/** Refusals of the delta beside those of the world itself. */
+/** Refusals of the delta, besides those of the world itself. */
 const DELTA_REFUSALS: readonly Raw[] = [
   ...[405, 408, 410, 413].map((status) => ({ status, body: { message: 'Refused' } })),
   { status: 400, body: { message: 'chain broken', code: '0010' } },
@@ -37,17 +37,15 @@ const DELTA_REFUSALS: readonly Raw[] = [
   { status: 503, body: { message: 'stale', code: '0014' } },
 ];
 
-/**
- * Bends a bulk answer so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle.
- */
+/** Ways to bend a bulk answer so that it no longer adds up, or says less than it could. */
 const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
-  // Left out altogether.
+  // Omitted altogether.
   (envelope, sku) => drop(envelope, sku),
   // Two results at once.
   (envelope, sku) =>
     void (Object.hasOwn(envelope.results, sku) ? envelope.not_found : envelope.deferred).push(sku),
   (envelope, sku) => void (envelope.errors.includes(sku) ? envelope.deferred : envelope.errors).push(sku),
-  // Put off, or failed, although it could be had.
+  // Deferred or failed, although it was available.
   (envelope, sku) => {
     drop(envelope, sku);
     envelope.deferred.push(sku);
@@ -56,7 +54,7 @@ const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
     drop(envelope, sku);
     envelope.errors.push(sku);
   },
-  // Named as nobody has asked for it.
+  // Named in a spelling that nobody has asked for.
   (envelope, sku) => {
     const record = envelope.results[sku];
     const other = sku === sku.toLowerCase() ? sku.toUpperCase() : sku.toLowerCase();
@@ -64,7 +62,7 @@ const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
     drop(envelope, sku);
     envelope.results[other] = record;
   },
-  // A record that says nothing.
+  // A record without content.
   (envelope, sku) => {
     drop(envelope, sku);
     envelope.results[sku] = { code: '0000', message: 'success' };
@@ -77,7 +75,7 @@ function drop(envelope: Reconciliation, sku: string): void {
     envelope[part] = envelope[part].filter((other) => other !== sku);
 }
 
-/** The answer as it arrives: mostly the partner's own, now and then a refusal or a bent envelope. */
+/** Returns the answer as it arrives: usually the partner's own, sometimes a refusal or a bent answer. */
 export function arriving(pending: Pending, draw: Draw): Raw {
   const own = pending.compute();
   const luck = draw(100);
@@ -98,7 +96,7 @@ function bent(own: Raw, skus: readonly string[], draw: Draw): Raw {
   return { status: 200, body: draw(2) === 0 ? reworded(body, draw) : body };
 }
 
-/** A file that ends within its compression, or within a line; or has a line twice. */
+/** Returns a file that ends within its compression or within a line, or that contains a line twice. */
 function cut(own: Raw, draw: Draw): Raw {
   if ('failed' in own || !Buffer.isBuffer(own.body)) return own;
   if (draw(2) === 0) return { status: 200, body: own.body.subarray(0, draw(own.body.length)) };
@@ -109,7 +107,7 @@ function cut(own: Raw, draw: Draw): Raw {
   return { status: 200, body: gzipSync(body, { level: 1 }) };
 }
 
-/** The lines in another order, one of them in the place of another. */
+/** Returns the lines in another order, with one of them in place of another. */
 function twice(lines: readonly string[], draw: Draw): string {
   const all = lines.toReversed();
   all[draw(all.length)] = pick(lines, draw);
@@ -122,7 +120,7 @@ export function pick<T>(list: readonly T[], draw: Draw): T {
 
 export type Weighed<T extends readonly unknown[]> = [weight: number, ...T];
 
-/** One of the list, each as likely as its weight says; without the weight. */
+/** Draws an entry of the list with the probability of its weight, and returns it without the weight. */
 export function pickWeighed<T extends readonly unknown[]>(list: readonly Weighed<T>[], draw: Draw): T {
   let luck = draw(list.reduce((sum, [weight]) => sum + weight, 0));
   for (const [weight, ...rest] of list) {
@@ -132,7 +130,7 @@ export function pickWeighed<T extends readonly unknown[]>(list: readonly Weighed
   throw new Error('nothing to pick from');
 }
 
-/** Says the same otherwise: twice in a list, and in another order. */
+/** Says the same differently: repeated in a list, and in another order. */
 function reworded(body: Reconciliation, draw: Draw): Reconciliation {
   const list = (skus: readonly string[]) => {
     const all = draw(2) === 0 ? [...skus, ...skus.slice(0, 1)] : [...skus];
@@ -147,7 +145,7 @@ function reworded(body: Reconciliation, draw: Draw): Reconciliation {
   };
 }
 
-/** The SKUs that a bulk answer settles: in one of results and not_found, in nothing else, and readable. */
+/** Returns the SKUs that a bulk answer settles: readable, in one of results and not_found, and nowhere else. */
 export function settledBy(raw: Raw): ReadonlySet<string> {
   if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null)
     return new Set();
@@ -155,7 +153,7 @@ export function settledBy(raw: Raw): ReadonlySet<string> {
   const records = Object.entries(results).flatMap(([sku, record]) =>
     typeof record === 'object' && record !== null && 'size_map' in record ? [sku] : [],
   );
-  // What a list says twice is not said otherwise.
+  // A repetition within one list is no contradiction.
   const named = [Object.keys(results), not_found, deferred, errors].flatMap((part) => [...new Set(part)]);
   const once = new Set(named.filter((sku) => named.indexOf(sku) === named.lastIndexOf(sku)));
   return new Set([...records, ...not_found].filter((sku) => once.has(sku)));

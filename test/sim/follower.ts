@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 import type { Draw } from './faults.ts';
 
-/** Positions that are no longer kept, or of another history, are refused with it. */
+/** The code with which positions are refused that are no longer kept, or that belong to another history. */
 const TOLD = 'CM001';
 
 interface Change {
@@ -16,7 +16,7 @@ interface Change {
 
 /** A seller's program that follows `catalog.changes` with a copy of SKUs and prices, at its leisure. */
 export class Follower {
-  /** Null: it begins with a first copy. */
+  /** Null: it starts with a first copy. */
   #position: bigint | null = null;
   #copy = new Map<string, number | string>();
   readonly #draw: Draw;
@@ -33,12 +33,12 @@ export class Follower {
   }
 
   /**
-   * Reads to the end, where its copy has every SKU and price of the mirror and no other.
+   * Reads to the end, where its copy must contain exactly the SKUs and prices of the mirror.
    *
-   * @throws Error where it has missed a change without being told
+   * @throws Error if it has missed a change without being told
    */
   async catchUp(sql: Sql): Promise<void> {
-    // Once anew, where it is told to.
+    // Starts over once if it is told to.
     for (let n = 0; n < 2; n += 1) while (await this.#readOn(sql, 1000));
     const rows = await sql<{ key: string; price: number | string }[]>`
       select json_build_array('price', sku, size)::text as key, to_json(price) as price from catalog.prices where price is not null
@@ -59,7 +59,7 @@ export class Follower {
     this.#note('a follower is up to date');
   }
 
-  /** Whether there may be more. */
+  /** Reads one batch. Returns whether there may be more. */
   async #readOn(sql: Sql, most: number): Promise<boolean> {
     if (this.#position === null) {
       await this.#begin(sql);
@@ -100,7 +100,7 @@ export class Follower {
     this.#keep(row);
   }
 
-  /** Prices, and what is said of the SKU itself. */
+  /** Applies a change of a price, or of the SKU itself. */
   #keep({ kind, sku, size, price, field, value }: Change): void {
     if (kind !== 'price' && kind !== 'sku') return;
     const key = keyOf([kind, sku, (kind === 'price' ? size : field) ?? '']);

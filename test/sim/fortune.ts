@@ -4,7 +4,7 @@ import { type Draw, pick } from './faults.ts';
 import type { Rig } from './rig.ts';
 import { Crash, type Fortune } from './worker.ts';
 
-/** Nothing happens to it. */
+/** A fortune in which nothing happens. */
 export const CALM: Fortune = {
   pauses: () => false,
   lifetime: Infinity,
@@ -13,12 +13,12 @@ export const CALM: Fortune = {
   silence: () => Promise.resolve(),
 };
 
-/** So long a statement waits for its answer, as the daemon's do (answer-limit.ts). */
+/** How long a statement waits for its answer, as in the daemon (answer-limit.ts). */
 const ANSWER_WITHIN_MS = 30_000;
 
 /**
- * What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, silent connections, and in one of
- * three its end.
+ * Draws what a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, silent connections, and
+ * for one in three its end.
  */
 export function fortuneOf(draw: Draw, rig: Rig): Fortune {
   return {
@@ -48,7 +48,7 @@ const MANIFEST_POINTS: readonly Failpoint[] = [
   'manifest.committed',
 ];
 
-/** Rigs play side by side: where the process of one is to end, that of another passes. */
+/** Rigs play side by side: a crash point of one must not end the process of another. */
 const crashOf = new Map<Rig, Failpoint>();
 const playing = new AsyncLocalStorage<Rig>();
 
@@ -60,22 +60,22 @@ armFailpoints((point) => {
   throw new Crash();
 });
 
-/** Plays a history on a rig: what it arms ends no other rig's processes. */
+/** Plays a history on a rig. Its crash points end no other rig's processes. */
 export async function playOn(rig: Rig, play: () => Promise<void>): Promise<void> {
   await playing.run(rig, play);
 }
 
-/** A manifest has a connection of its own, which no worker sees: its process ends at a point of the code. */
+/** Lets the process end at a point of the code: a manifest has a connection of its own, which no worker sees. */
 export function crashInManifest(draw: Draw, rig: Rig): void {
   crashOf.set(rig, pick(MANIFEST_POINTS, draw));
 }
 
-/** Whether one is still to end so. */
+/** Decides whether such a crash is still to come. */
 export function mayCrashInManifest(rig: Rig): boolean {
   return crashOf.has(rig);
 }
 
-/** Takes that back. */
+/** Cancels such a crash. */
 export function crashNowhere(rig: Rig): void {
   crashOf.delete(rig);
 }

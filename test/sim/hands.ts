@@ -7,17 +7,17 @@ import type { Judge } from './judge.ts';
 import { interfere, pauseFor, resume } from './neighbours.ts';
 import type { Rig } from './rig.ts';
 
-/** What a history of others needs of the one of daemons. */
+/** What the acts of others need from a history of daemons. */
 interface Played {
   readonly rig: Rig;
   readonly judge: Judge;
   readonly draw: Draw;
   readonly log: string[];
-  /** Judges the mirror, and throws what a daemon was not to throw. */
+  /** Checks the mirror, and throws what a daemon should not have thrown. */
   readonly look: () => Promise<void>;
-  /** All daemons end. */
+  /** Ends all daemons. */
   readonly endAll: () => Promise<void>;
-  /** Daemons go by the pace. */
+  /** Whether daemons use the pacer. */
   readonly paced: boolean;
 }
 
@@ -26,9 +26,9 @@ export class Hands {
   readonly #played: Played;
   /** Whether others work on its database, too. */
   readonly #interfered: boolean;
-  /** Whether its database is put back to what it was before. */
+  /** Whether its database is restored to an earlier state. */
   readonly #restored: boolean;
-  /** Whether histories grow so old that they are dropped. */
+  /** Whether its history grows so old that parts are dropped. */
   readonly #aged: boolean;
   readonly #follower: Follower;
   #hasBackup = false;
@@ -47,15 +47,15 @@ export class Hands {
     return this.#aged;
   }
 
-  /** Whoever follows the changes has all of them. */
+  /** Checks that followers of the changes have all of them. */
   async followersCatchUp(): Promise<void> {
     await this.#follower.catchUp(this.#played.rig.sql);
   }
 
-  /** What may be done now. */
+  /** Returns what may be done now, with weights. */
   ways(): Weighed<[string, () => unknown]>[] {
     const isBackedUp = this.#restored && this.#hasBackup;
-    // Often while an answer is on its way, of which the replica does not know that it was asked for.
+    // Often while an answer is on its way that the replica does not know was requested.
     const isAsked = this.#played.rig.partner.pending.some(({ route }) => route === 'bulk');
     return [
       [this.#interfered ? 25 : 0, 'neighbours', () => this.#interfere()],
@@ -119,7 +119,7 @@ export class Hands {
     await look();
   }
 
-  /** An operator, or a seller who waits for nothing, has SKUs refreshed. */
+  /** An operator, or a seller who does not wait, has SKUs refreshed. */
   async #refresh(): Promise<void> {
     const { rig, judge, draw, look } = this.#played;
     const all = [...rig.partner.world.truth().keys()];
@@ -138,7 +138,7 @@ export class Hands {
     this.#hasBackup = true;
   }
 
-  /** All daemons end, and the backup is loaded. */
+  /** Ends all daemons and loads the backup. */
   async #restore(): Promise<void> {
     const { rig, judge, endAll } = this.#played;
     await endAll();
@@ -148,7 +148,7 @@ export class Hands {
     await judge.restored(claim);
   }
 
-  /** A replica that lacks the last commits takes the place of the server; daemons go on with what they know. */
+  /** Replaces the server by a replica that lacks the last commits. Daemons continue with what they know. */
   async #failOver(): Promise<void> {
     const { rig, judge, draw, look } = this.#played;
     rig.note('failover');

@@ -1,8 +1,8 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/* That prices which are right are also said to be: caution that never ends is no use to a seller. */
+/* Right prices must also be said to be right: caution that never ends is no use to a seller. */
 
-/** A SKU whose prices are not to be acted on, and the mirror's reason. */
+/** A SKU whose prices are not actionable, and the mirror's reason. */
 interface HeldBack {
   readonly sku: string;
   readonly source: string | null;
@@ -10,12 +10,15 @@ interface HeldBack {
   readonly right: number | null;
 }
 
-/** So long a mirror at rest may go on to doubt what it has: reports, second looks and doubts have waits of their own. */
+/**
+ * How long a mirror at rest may still doubt its prices: reports, repeated refreshes and doubts have waits of their
+ * own.
+ */
 export const HELD_BACK_MS = 3 * 3_600_000;
 
 /**
- * Priced SKUs that are not actionable, although nothing is due. One that is judged by its rate of moves, as live ones
- * are and those of which the delta has left out a move, may be unlikely to be right: that is no doubt.
+ * Returns priced SKUs that are not actionable although nothing is due. A SKU judged by its rate of moves, like
+ * live SKUs and those whose move a delta has left out, may be unlikely to be right: that is no doubt.
  */
 export async function readHeldBack(sql: Sql): Promise<readonly HeldBack[]> {
   return await sql<HeldBack[]>`

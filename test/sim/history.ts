@@ -21,26 +21,26 @@ import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
 
 const MINUTE = 60_000;
 
-/** What one history is made of; all of it follows from the seed. */
+/** What a history is made of. All of it follows from the seed. */
 export interface Plan {
   readonly draw: Draw;
-  /** Daemons; each asks about prices and polls the catalog at the same time. */
+  /** The number of daemons. Each asks for prices and polls the catalog at the same time. */
   readonly daemons: number;
 }
 
-/** What the workers of a daemon do; the last one is there where clocks go wrong. */
+/** What the workers of a daemon do. The last one exists only if clocks go wrong. */
 const WORK = ['catalog', 'prices', 'clocks'] as const;
 
-/** One history: a market that moves, daemons that follow it with faults, and what must hold all the while. */
+/** One history: a market that moves, daemons that follow it with faults, and what must hold at all times. */
 export class History {
   readonly #rig: Rig;
   readonly #draw: Draw;
   readonly #judge: Judge;
   readonly #spells: Spells;
-  /** Null where all clocks are right. */
+  /** Null if all clocks are right. */
   readonly #clocks: Clocks | null;
   readonly #daemons: Daemon[] = [];
-  /** Those of each daemon, in the order of WORK. */
+  /** The workers of each daemon, in the order of WORK. */
   readonly #workers: Working[] = [];
   readonly #settings: SettingsEnv;
   /** Whether daemons have settings of their own. */
@@ -48,7 +48,7 @@ export class History {
   readonly #paced: boolean;
   readonly #hands: Hands;
   readonly #count: number;
-  /** What was done, for whoever reads a failure. */
+  /** What was done, for the reader of a failure. */
   readonly log: string[] = [];
   readonly #unexpected: unknown[] = [];
   readonly #prices: Prices;
@@ -63,7 +63,7 @@ export class History {
     this.#differ = plan.draw(3) === 1;
     this.#count = plan.daemons;
     this.#clocks = plan.draw(4) === 0 ? new Clocks(rig, plan.draw) : null;
-    // Sends tell of a clock that nobody has seen ahead.
+    // Sends reveal a clock that nobody has seen ahead.
     this.#paced = plan.draw(5) === 0 || this.#clocks !== null;
     const { log } = this;
     const look = () => this.#look();
@@ -76,7 +76,7 @@ export class History {
     );
   }
 
-  /** The whole history: the faults, the rest after them, and the judgement. */
+  /** Plays the whole history: the faults, the rest after them, and the judgement. */
   async live(length: number): Promise<void> {
     for (let nth = 0; nth < this.#count; nth += 1) await this.#bear(nth);
     if (this.#draw(3) === 0) crashInManifest(this.#draw, this.#rig);
@@ -97,7 +97,7 @@ export class History {
     await this.#hands.followersCatchUp();
   }
 
-  /** Brings the mirror to rest: one daemon without faults, until nothing is due. */
+  /** Brings the mirror to rest with one daemon without faults, until nothing is due. */
   async rest(): Promise<void> {
     const { world } = this.#rig.partner;
     for (const { worker } of this.#workers) await worker.end();
@@ -120,7 +120,7 @@ export class History {
   }
 
   async #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): Promise<void> {
-    // The last one has the defaults: what others have planned by their settings comes to rest under these.
+    // The last daemon has the defaults: whatever others have planned by their settings comes to rest under these.
     const differs = this.#differ && fortune !== CALM;
     const settings = { ...this.#settings, ...(differs && drawSettings(this.#draw)) };
     if (this.#differ) await putInForce(this.#rig.sql, settings);
@@ -136,7 +136,7 @@ export class History {
     }
   }
 
-  /** Somebody wants SKUs refreshed: there is something to do from the start. */
+  /** Requests a refresh of some SKUs, so that there is something to do from the start. */
   async #refreshSome(): Promise<void> {
     const skus = [...this.#rig.partner.world.truth().values()].filter(({ listed }) => listed);
     const some = Array.from({ length: 1 + this.#draw(6) }, () => pick(skus, this.#draw).sku);
@@ -147,7 +147,7 @@ export class History {
     const overtaking = this.#rig.partner.pending.some(({ slow }) => slow);
     const ways: Weighed<[string, () => unknown]>[] = [
       [35, 'move', () => this.#move()],
-      // What a slow answer has missed is to be reported before it arrives.
+      // Whatever a slow answer has missed should be reported before it arrives.
       [overtaking ? 60 : 25, 'snapshot', () => this.#snapshot()],
       [15, 'time', () => this.#pass(pick([1000, 20_000, 2 * MINUTE, 6 * MINUTE, 40 * MINUTE], this.#draw))],
       [5, 'world', () => disturb(this.#rig.partner.world, this.#draw)],
@@ -183,7 +183,7 @@ export class History {
     const jobs: Record<(typeof WORK)[number], [number, Job][]> = {
       prices: [[60, 'reprice']],
       catalog: [
-        // A cache is noticed where the same is asked twice within a minute.
+        // A cache is noticed only if the same request is repeated within a minute.
         [this.#rig.partner.deltaCache === null ? 60 : 300, 'delta'],
         [mayCrashInManifest(this.#rig) ? 40 : 6, 'manifest'],
         [this.#spells.incident ? 20 : 1, 'catalog-check'],
@@ -201,7 +201,7 @@ export class History {
     ]);
   }
 
-  /** Time goes by, in which no daemon leaves the clocks without a look for long. */
+  /** Lets time pass without leaving the clocks unchecked by all daemons for long. */
   async #pass(ms: number): Promise<void> {
     if (ms > UNWATCHED_MS) await this.#lookAtClocks();
     await this.#rig.time.pass(ms);
@@ -218,7 +218,7 @@ export class History {
     if (this.#clocks !== null) this.#judge.clockSet(this.#clocks.slackMs);
   }
 
-  /** A daemon looks at the clocks, to where it stops. */
+  /** Lets a daemon check the clocks until it stops. */
   async #watch(watched: Parameters<Clocks['look']>[0]): Promise<void> {
     const { worker } = watched;
     await this.#go(worker, () =>
@@ -227,7 +227,7 @@ export class History {
     this.#clockSet();
   }
 
-  /** All daemons that live look at the clocks, to the end. */
+  /** Lets all living daemons finish checking the clocks. */
   async #lookAtClocks(): Promise<void> {
     for (const { worker } of this.#workers)
       while (
@@ -241,7 +241,7 @@ export class History {
     }
   }
 
-  /** A clock that was wrong has put nothing off further than any schedule does. */
+  /** Checks that a wrong clock has put nothing off further than any schedule does. */
   async #nothingIsPutOff(): Promise<void> {
     const late = await timesAfter(this.#rig.sql, new Date(this.#rig.time.at + LONGEST_PLAN_MS));
     if (Object.keys(late).length > 0) throw new Error(`put off by a wrong clock: ${JSON.stringify(late)}`);
@@ -252,7 +252,7 @@ export class History {
     await this.#go(working.worker, () => working.worker.start(() => this.#work(working, job)));
   }
 
-  /** Lets a worker go on to where it stops; where its process ended meanwhile, the others end with it. */
+  /** Lets a worker continue until it stops. If its process has ended meanwhile, its other workers end with it. */
   async #go(worker: Worker, how: () => Promise<void>): Promise<void> {
     await how();
     if (!worker.daemon.alive) await this.#end(worker.daemon);
@@ -267,7 +267,7 @@ export class History {
     await this.#survived(worker, () => runJob(ctx, job));
   }
 
-  /** Does it until it ends or the process does. */
+  /** Runs the work until it or the process ends. */
   async #survived(worker: Worker, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
@@ -293,7 +293,7 @@ export class History {
     this.#judge.truth.snapshotBuilt(this.#rig.time.at);
   }
 
-  /** The partner changes for a while. */
+  /** Changes the partner for a while. */
   #cast(): void {
     const what = this.#spells.turn();
     this.log.push(what);
@@ -329,7 +329,7 @@ export class History {
     await this.#judge.look();
   }
 
-  /** Errors that nobody injected. */
+  /** Throws the first error that nobody injected. */
   #throwUnexpected(): void {
     if (this.#unexpected.length > 0) throw this.#unexpected[0];
   }

@@ -17,7 +17,7 @@ const NEVER = new AbortController().signal;
 const REQUEST_TIMEOUT_MS = 30_000;
 const DAY_MS = 86_400_000;
 
-/** Runs one job as the daemon's handlers do; true where it was a bulk call. Rejects with what the job throws. */
+/** Runs one job like the daemon's handlers. Returns whether it was a bulk call. Rejects with what the job throws. */
 export async function runJob(ctx: SyncContext, job: Job): Promise<boolean> {
   if (job !== 'reprice') return await runOnce(ctx, job);
   const signals = { stopping: NEVER, hard: NEVER };
@@ -35,7 +35,7 @@ async function runOnce(ctx: SyncContext, task: Exclude<Job, 'reprice'>): Promise
     maintenance: () => maintain(ctx, { windowMs: 60_000, historyMs: DAY_MS, dailyMs: 2 * DAY_MS }),
   };
   let thrown: unknown;
-  // Nobody renews a lease here: every run may be one whose process froze for longer.
+  // Nobody renews a lease here: any run may be one whose process froze for longer.
   const clock = { now: () => ctx.clock.now(), monotonic: () => ctx.clock.monotonic(), sleep: untilAborted };
   const report = ({ error }: { error?: unknown }) => {
     thrown = error;

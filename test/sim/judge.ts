@@ -5,17 +5,17 @@ import type { Rig } from './rig.ts';
 import { Truth } from './truth.ts';
 import { Callers } from './waiting.ts';
 
-/** DEFERRED_INTERVAL, but for the milliseconds that statements take. */
+/** DEFERRED_INTERVAL, minus the milliseconds that statements take. */
 const DEFERRED_AT_MIN_MS = 4.9 * 60_000;
 
 /** The view reads more than all the rest. */
 const ACTIONABLE_EVERY = 6;
 
-/** Looks at the mirror after every step, and throws where something is as it must never be. */
+/** Checks the mirror after every step, and throws if it violates an invariant. */
 export class Judge {
   readonly truth: Truth;
   readonly #rig: Rig;
-  /** Until when a SKU that was deferred must not be asked about. */
+  /** Until when a deferred SKU must not be asked about. */
   readonly #waits = new Map<string, number>();
   #before: Mirror | null = null;
   /** When the mirror last moved `checkedAt`, by the world's clock. */
@@ -23,11 +23,11 @@ export class Judge {
   #looks = 0;
   clocksWentWrong = false;
   readonly callers = new Callers();
-  /** When each SKU was last to be refreshed. */
+  /** When a refresh of each SKU was last requested. */
   readonly #wanted = new Map<string, number>();
-  /** As `#answeredAt` was when the mirror was backed up. */
+  /** `#answeredAt` at the time of the backup. */
   #answeredBefore: readonly (readonly [string, number])[] = [];
-  /** When the answer of a route that arrived last was given. */
+  /** When the last arrived answer of each route was given. */
   readonly #answeredAt = new Map<string, number>();
 
   constructor(rig: Rig) {
@@ -39,7 +39,8 @@ export class Judge {
   }
 
   /**
-   * A clock was set, and by how much prices may thereby be older than they seem. What waits for a time may wait less.
+   * Notes that a clock was set, and by how much prices may thereby be older than they seem. Waits may become
+   * shorter.
    */
   clockSet(slackMs: number): void {
     this.clocksWentWrong = true;
@@ -47,13 +48,13 @@ export class Judge {
     this.#waits.clear();
   }
 
-  /** Somebody wants SKUs refreshed, whatever they wait for; `skus`: and gets it, sooner or later. */
+  /** Notes that somebody wants SKUs refreshed whatever they wait for. `skus` must be refreshed sooner or later. */
   refreshWanted(skus: readonly string[] = []): void {
     this.#waits.clear();
     for (const sku of skus) this.#wanted.set(sku, this.#rig.time.at);
   }
 
-  /** At rest, whatever was to be refreshed has been, after that was asked for. */
+  /** Checks that, at rest, every requested SKU has been refreshed since the request. */
   expectRefreshed(): void {
     const rows = this.#before?.rows;
     const wrong = [...this.#wanted].flatMap(([sku, since]) => this.truth.notSince(rows?.get(sku), since));
@@ -62,13 +63,13 @@ export class Judge {
     this.#wanted.clear();
   }
 
-  /** All that is known of the mirror belongs to the backup, too. */
+  /** Includes what is known of the mirror in the backup. */
   backedUp(): void {
     this.#answeredBefore = [...this.#answeredAt];
     this.truth.backedUp();
   }
 
-  /** The mirror is as it was when it was backed up; claims after this one never were. */
+  /** Takes the mirror back to the backup. Claims after `lastClaim` never existed. */
   async restored(lastClaim: number): Promise<void> {
     const mirror = await readMirror(this.#rig.sql);
     this.#rig.time.at = mirror.at;
@@ -83,7 +84,7 @@ export class Judge {
     await this.look();
   }
 
-  /** What must hold after every step. */
+  /** Checks what must hold after every step. */
   async look(): Promise<void> {
     const mirror = await readMirror(this.#rig.sql);
     this.#rig.time.at = mirror.at;
@@ -101,7 +102,7 @@ export class Judge {
     if (this.#looks % ACTIONABLE_EVERY === 0) await this.lookAtActionable();
   }
 
-  /** What is said to be safe to act on. */
+  /** Checks what the mirror says is safe to act on. */
   async lookAtActionable(): Promise<void> {
     const { at, checkedAt, route, rows } = await readActionable(this.#rig.sql);
     this.#rig.time.at = at;
@@ -113,13 +114,13 @@ export class Judge {
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }
 
-  /** At rest, with every report answered and seen again, nothing is wrong that the delta covers. */
+  /** Checks that, at rest and with every report answered and rechecked, no covered SKU is wrong. */
   async expectCoveredAreRight(): Promise<void> {
     const wrong = this.truth.wrong(await readMirror(this.#rig.sql));
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }
 
-  /** The same, after a bulk answer: it settles no SKU of which it says nothing, or two things. */
+  /** Checks the mirror after a bulk answer, which must settle no SKU that it omits or contradicts. */
   async refreshAfter({ skus, answer, answeredAt, route }: Pending): Promise<void> {
     this.#answeredAt.set(route, answeredAt);
     const before = this.#before;
@@ -139,7 +140,7 @@ export class Judge {
   *#askedTooSoon(mirror: Mirror): Generator<string> {
     for (const { sku, deferrals, claim } of mirror.rows.values()) {
       const was = this.#before?.rows.get(sku);
-      // A refresh by name does not wait, whenever it was asked for.
+      // A refresh by name does not wait, whenever it was requested.
       if (was?.requested === true) this.#waits.delete(sku);
       if (claim !== null && claim !== was?.claim && mirror.at < (this.#waits.get(sku) ?? 0))
         yield `${sku} was asked again before its wait was over`;

@@ -1,7 +1,7 @@
 import type { Draw } from './faults.ts';
 import type { Bend, Raw, SimPartner } from './partner.ts';
 
-/* Answers that are well-formed, and say too little, too much, or what was so before. */
+/* Answers that are well-formed, but say too little, too much, or what was true before. */
 
 interface Delta {
   readonly changed?: readonly string[] | null;
@@ -14,7 +14,7 @@ interface Record {
   readonly size_map?: Readonly<globalThis.Record<string, unknown>>;
 }
 
-/** So long a cache on the way to the price routes may have what they said (partner rules 8). */
+/** How long a cache on the way to the price routes may keep an answer (partner rules 8). */
 const CACHED_MS = 10 * 60_000;
 
 const ofDelta =
@@ -25,7 +25,7 @@ const ofDelta =
     return { status: 200, body: { ...body, ...members(body, since) } };
   };
 
-/** Each SKU as often as it likes, and what was reported before once more. */
+/** Repeats SKUs at random, and reports once more what was reported before. */
 function saidAgain({ world }: SimPartner, draw: Draw): Bend {
   const twice = (list: readonly string[] | null | undefined) =>
     list && [...list, ...list.filter(() => draw(2) === 0)].toReversed();
@@ -42,7 +42,7 @@ function saidAgain({ world }: SimPartner, draw: Draw): Bend {
   });
 }
 
-/** Some changes are never said. */
+/** Leaves some changes out for good. */
 function leftOut({ omitted }: SimPartner, draw: Draw): Bend {
   return ofDelta(({ changed, now_live }) => {
     const gone = new Set((changed ?? []).filter(() => draw(3) === 0));
@@ -52,7 +52,7 @@ function leftOut({ omitted }: SimPartner, draw: Draw): Bend {
   });
 }
 
-/** Some records are as they were, up to ten minutes ago. */
+/** Answers some records as they were up to ten minutes ago. */
 function cached(partner: SimPartner, draw: Draw): Bend {
   type Sizes = globalThis.Record<string, number | null>;
   const { world, settings } = partner;
@@ -84,7 +84,7 @@ function cached(partner: SimPartner, draw: Draw): Bend {
   };
 }
 
-/** By name: of which route, and how it is bent. */
+/** By name: the route, and how its answers are bent. */
 export const REWORDED: Readonly<
   globalThis.Record<string, readonly ['bulk' | 'delta', (partner: SimPartner, draw: Draw) => Bend]>
 > = {

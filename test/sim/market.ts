@@ -4,7 +4,7 @@ import { type Draw, pick } from './faults.ts';
 
 const SYSTEMS = ['US', 'UK', 'EU', 'CM'];
 
-/** How else a size may be spelled; for many readers it is the same one. */
+/** Other spellings of a size, which many readers take for the same one. */
 const SPELLINGS: readonly ((size: string) => string)[] = [
   (size) => size.toUpperCase(),
   (size) => `${size} `,
@@ -22,14 +22,14 @@ const SPELLINGS: readonly ((size: string) => string)[] = [
 /** How each world began. */
 const BORN = new WeakMap<World, ReturnType<World['truth']>>();
 
-/** A price that no market moves to from those of this catalog. */
+/** A price that no market reaches from those of this catalog. */
 const FAR = 100_000;
-/** No move this small is odd (plausibility.ts). */
+/** No smaller move is odd (plausibility.ts). */
 const NEAR_PERCENT = 8;
 
 /**
- * Prices of a world, none of them twice, so that whoever holds one tells when they were told it. Three of four are near
- * what the size had, or its siblings have: the mirror believes them at once, as those of a market.
+ * Prices of a world, none of them used twice, so that each price shows when it was given. Three of four are near
+ * what the size or its siblings had, so the mirror believes them at once, as market prices.
  */
 export class Prices {
   readonly #used = new Set<number>();
@@ -41,7 +41,7 @@ export class Prices {
     this.#note = note;
   }
 
-  /** The next one of a size; of a SKU that the world does not know, as of any. */
+  /** Returns the next price of a size. For a SKU that the world does not know, any unused one. */
   next(world: World, sku: string, size: string): number {
     const all = [...world.truth().values()];
     for (const { sizeMap } of all) for (const price of Object.values(sizeMap)) this.#used.add(price ?? 0);
@@ -58,7 +58,7 @@ export class Prices {
     return this.#unused(Math.ceil(base) - span + this.#draw(2 * span));
   }
 
-  /** The first from this one on that nothing has had. */
+  /** Returns the first price from `from` on that has not been used. */
   #unused(from: number): number {
     let price = from;
     while (this.#used.has(price)) price += 1;
@@ -71,23 +71,23 @@ function levelOf(prices: readonly (number | null)[]): number | null {
   return median(prices.filter((price) => price !== null));
 }
 
-/** One move of the market. `underWay`: SKUs whose answer is on its way. */
+/** Makes one move of the market. `underWay` are SKUs whose answer is on its way. */
 export function moveOnce(world: World, draw: Draw, prices: Prices, underWay: readonly string[]): void {
   const born = BORN.get(world) ?? world.truth();
   BORN.set(world, born);
   const everything = [...world.truth().values()];
   const racing = everything.filter(({ sku }) => underWay.includes(sku));
-  // Often one whose answer is on its way, and does not know of it.
+  // Often a SKU whose answer is on its way and does not include the move.
   const all = racing.length > 0 && draw(3) > 0 ? racing : everything;
   const priced = all.filter((row) => row.answer === 'record' && row.listed);
   const sold = priced.filter((row) => !isEmpty(row.sizeMap));
-  // Not the ghosts: that a listed SKU becomes priceable moves nothing that the catalog reports.
+  // Not the ghosts: a listed SKU that becomes priceable moves nothing that the catalog reports.
   const gone = all.filter((row) => !row.listed || (row.answer === 'record' && isEmpty(row.sizeMap)));
   const unlisted = all.filter((row) => row.answer === 'record' && !row.listed);
   const luck = draw(100);
   const live = sold.filter(({ priceSource }) => priceSource === 'live');
   if (luck < 6 && live.length > 0) {
-    // Back to what it was at first, fingerprint and all. For the others see test/store/swinging.pg.test.ts.
+    // Back to its first state, fingerprint included. For other SKUs see test/store/swinging.pg.test.ts.
     const { sku, sizeMap } = pick(live, draw);
     for (const size of Object.keys(sizeMap)) world.dropSize(sku, size);
     for (const [size, first] of Object.entries(
@@ -96,7 +96,7 @@ export function moveOnce(world: World, draw: Draw, prices: Prices, underWay: rea
       world.setPrice(sku, size, first);
   } else if (luck < 45 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
-    // An entry without a price, where others have one.
+    // An entry without a price, if other entries have one.
     const none = Object.keys(sizeMap).length > 1 && draw(3) === 0;
     const size = pick(Object.keys(sizeMap), draw);
     world.setPrice(sku, size, none ? null : prices.next(world, sku, size));
@@ -115,7 +115,7 @@ export function moveOnce(world: World, draw: Draw, prices: Prices, underWay: rea
   } else if (luck < 92 && gone.length > 0) {
     world.relist(pick(gone, draw).sku);
   } else if (luck < 94 && unlisted.length > 0) {
-    // What no manifest lists moves as well.
+    // SKUs that no manifest lists move as well.
     setNext(world, prices, pick(unlisted, draw).sku, 'one');
   } else if (luck < 97) {
     const price = prices.next(world, '', '');
@@ -125,7 +125,7 @@ export function moveOnce(world: World, draw: Draw, prices: Prices, underWay: rea
   }
 }
 
-/** A size has another key from now on, also at the price of before; or there are both. */
+/** Renames the key of a size, possibly at the same price, or adds a second key. */
 function spellAnew(world: World, draw: Draw, sku: string, prices: Prices): void {
   const sizes = world.find(sku)?.sizeMap ?? {};
   const size = pick(Object.keys(sizes), draw);
@@ -136,7 +136,7 @@ function spellAnew(world: World, draw: Draw, sku: string, prices: Prices): void 
   else setNext(world, prices, sku, spelled);
 }
 
-/** A price of a size that nothing has had. */
+/** Gives a size a price that has not been used. */
 export function setNext(world: World, prices: Prices, sku: string, size: string): void {
   world.setPrice(sku, size, prices.next(world, sku, size));
 }

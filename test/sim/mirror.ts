@@ -1,18 +1,18 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** A SKU as the mirror has it; `held` is by Postgres's clock, in epoch milliseconds. */
+/** A SKU in the mirror. `held` is by Postgres's clock, in epoch milliseconds. */
 export interface Row {
   readonly sku: string;
   readonly state: string;
   readonly listed: boolean;
   readonly source: string | null;
-  /** The claim whose answer it has. */
+  /** The claim whose answer it holds. */
   readonly asked: string | null;
   readonly owed: boolean | null;
   readonly deferrals: number;
   readonly claim: string | null;
   readonly held: number | null;
-  /** A seller has it refreshed, of which the daemon is still to hear. */
+  /** Whether a seller has requested a refresh that the daemon does not know of yet. */
   readonly requested: boolean;
   readonly prices: Record<string, number | null> | null;
 }
@@ -21,14 +21,12 @@ export interface Row {
 export interface Mirror {
   readonly at: number;
   readonly token: string | null;
-  /** As `checkedAt` of Trusted, by Postgres's clock. */
+  /** Same as `checkedAt` of Trusted, by Postgres's clock. */
   readonly checkedAt: number;
   readonly rows: ReadonlyMap<string, Row>;
 }
 
-/**
- * A SKU whose prices may be acted on, by the mirror's own word; the age that they are not to exceed is in milliseconds.
- */
+/** A SKU whose prices are actionable by the mirror's own word. `target` is their maximum age in milliseconds. */
 export interface Actionable {
   readonly sku: string;
   readonly covered: boolean;
@@ -36,7 +34,7 @@ export interface Actionable {
   readonly prices: Record<string, number | null>;
 }
 
-/** What the mirror says of prices and their source; `route` is what it goes by, and has last done so at `checkedAt`. */
+/** What the mirror says about prices and their source. It relies on `route`, last at `checkedAt`. */
 export interface Trusted {
   readonly at: number;
   readonly checkedAt: number;
@@ -45,8 +43,8 @@ export interface Trusted {
 }
 
 /**
- * The SKUs that are safe to use; `covered` are those whose moves the delta reports. Until the first delta a manifest
- * stands for it.
+ * Reads the actionable SKUs. `covered` are those whose moves the delta reports. Until the first delta, a manifest
+ * counts as one.
  */
 export async function readActionable(sql: Sql): Promise<Trusted> {
   const [row] = await sql<[Omit<Trusted, 'at' | 'rows'> & { at: string; rows: Actionable[] | null }]>`
@@ -63,7 +61,7 @@ export async function readActionable(sql: Sql): Promise<Trusted> {
   return { ...row, at: Number(row.at), rows: row.rows ?? [] };
 }
 
-/** All that the invariants need, in one statement; a millisecond goes by. */
+/** Reads all that the invariants need in one statement, which takes a millisecond. */
 export async function readMirror(sql: Sql): Promise<Mirror> {
   const [row] = await sql<[{ at: string; token: string | null; checkedAt: number; rows: Row[] | null }]>`
     select nextval('sim.clock') as at, regexp_replace(snapshot_id, '~[0-9]+$', '') as token,
@@ -86,8 +84,8 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
 }
 
 /**
- * What is still due to a mirror that is to have the snapshot `newest`, and in how many milliseconds the next wait is
- * over.
+ * Reads what is still due for a mirror that should reach the snapshot `newest`, and in how many milliseconds the
+ * next wait ends.
  */
 export async function readDue(sql: Sql, newest: string | null) {
   const [owed] = await sql<

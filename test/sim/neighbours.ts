@@ -13,7 +13,7 @@ import type { Rig } from './rig.ts';
 
 /* What operators, sellers and others with a login do to the database of a mirror. */
 
-/** A seller's trigger, which takes no price of these SKUs. */
+/** A seller's trigger that rejects any price of these SKUs. */
 export const SELLERS_TRIGGER = `
   create table sim.objected (sku text primary key);
   create function sim.object() returns trigger language plpgsql as $$
@@ -25,7 +25,7 @@ export const SELLERS_TRIGGER = `
     end $$;
   create trigger object before insert or update of price on catalog.prices for each row execute function sim.object()`;
 
-/** What another daemon has counted of the last hour. */
+/** What another daemon has counted in the last hour. */
 const HOURS: readonly Partial<HourOfMoves>[] = [
   { answers: 300, moves: 300, move: 1 },
   { answers: 300, implausible: 300, implausibleSkus: 64, factor: Math.log(100) },
@@ -40,13 +40,13 @@ async function known(sql: Sql): Promise<KnownMassMove> {
   return row;
 }
 
-/** Another daemon finds that prices have begun to move in masses. */
+/** Lets another daemon find that prices have begun to move in masses. */
 async function massesBegin(sql: Sql, draw: Draw): Promise<void> {
   const hour = { ...NO_MOVES, ...pick(HOURS, draw) };
   await followMoves(sql, { ...NO_OBSERVERS.moves, hour: () => hour }, [], await known(sql));
 }
 
-/** Another daemon finds that they do so no longer. */
+/** Lets another daemon find that they no longer do. */
 async function massesEnd(sql: Sql): Promise<void> {
   await followMoves(sql, { ...NO_OBSERVERS.moves, areEnough: () => true }, [], await known(sql));
 }
@@ -83,20 +83,20 @@ export const ACTS: Readonly<Record<string, Act>> = {
     sql`select catalog.hint(sku, ${`source ${draw(2)}`}) from unnest(${some()}::text[]) as s(sku)`,
 };
 
-/** Somebody keeps all requests back. */
+/** Pauses all requests. */
 export async function pauseFor(rig: Rig, draw: Draw): Promise<void> {
   const forMs = pick([60_000, 600_000, null], draw);
   const { pause } = await pauseRequests(rig.sql, { forMs, by: 'somebody' });
   rig.pause = { since: pause.setAt, until: pause.until ?? Infinity };
 }
 
-/** Nobody does so any longer. */
+/** Ends the pause. */
 export async function resume(rig: Rig): Promise<void> {
   await resumeRequests(rig.sql, 'somebody');
   rig.pause = null;
 }
 
-/** A seller wants these asked about as much, and no older than so. */
+/** Watches SKUs with drawn weights and maximum ages. */
 async function watch(sql: Sql, draw: Draw, skus: readonly string[]): Promise<void> {
   for (const sku of skus) {
     const age = pick([null, '1 minute', '10 minutes', '2 hours'], draw);
@@ -107,7 +107,7 @@ async function watch(sql: Sql, draw: Draw, skus: readonly string[]): Promise<voi
   }
 }
 
-/** A seller wants, or does not want, what begins as these do. */
+/** Includes or excludes drawn SKUs, or prefixes of them. */
 async function addRules(sql: Sql, draw: Draw, skus: readonly string[]): Promise<void> {
   for (const sku of skus) {
     const [kind, value] = draw(2) === 0 ? ['sku', sku] : ['prefix', sku.slice(0, 1 + draw(4))];
@@ -116,7 +116,7 @@ async function addRules(sql: Sql, draw: Draw, skus: readonly string[]): Promise<
   }
 }
 
-/** Somebody does something; gives back what. */
+/** Carries out a drawn act. Returns its name. */
 export async function interfere(rig: Rig, draw: Draw): Promise<string> {
   const all = [...rig.partner.world.truth().keys()];
   const some = () => [...new Set(Array.from({ length: 1 + draw(4) }, () => pick(all, draw)))].toSorted();
@@ -125,7 +125,7 @@ export async function interfere(rig: Rig, draw: Draw): Promise<string> {
   return name;
 }
 
-/** All of it is over. */
+/** Ends all interference. */
 export async function leaveAlone(rig: Rig): Promise<void> {
   const { sql } = rig;
   await sql`delete from sim.objected`;

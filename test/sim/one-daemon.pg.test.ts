@@ -9,9 +9,9 @@ import { SPELLS } from './spells.ts';
 const HISTORIES = runs(15, 220);
 const rigs = useRigs(fillMirror);
 
-/** In fewer, what is rare may be missing by chance. */
+/** In fewer histories, rare events may be missing by chance. */
 const ENOUGH = 200;
-/** What is in five hundred histories at least, and in fewer accordingly: nothing of it is left out by mistake. */
+/** The least number of each event in five hundred histories, or in proportion: none is left out by mistake. */
 const AMONG_THEM = {
   crash: 60,
   'crash in a manifest': 5,

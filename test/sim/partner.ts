@@ -22,20 +22,21 @@ export type Raw =
   | { readonly failed: 'timeout' | 'network' | 'unreadable' };
 
 /**
- * One request of a worker: asked, then answered by the partner, then delivered. Whatever else happens may come between.
+ * One request of a worker: asked, then answered by the partner, then delivered. Anything else may happen in
+ * between.
  */
 export interface Pending {
   readonly worker: Worker;
   readonly route: Route;
   /** SKUs of a bulk call. */
   readonly skus: readonly string[];
-  /** The token that a delta is asked with. */
+  /** The token of a delta request. */
   readonly since: string | null;
   answer: Raw | null;
   answeredAt: number;
   /** Whether the answer takes its time to arrive. */
   slow: boolean;
-  /** The partner's own answer, at this moment. */
+  /** Returns the partner's own answer at this moment. */
   readonly compute: () => Raw;
   readonly deliver: (raw: Raw) => Promise<void>;
 }
@@ -45,35 +46,37 @@ interface Cached {
   readonly at: number;
 }
 
-/** So long a cache may have a delta (partner rules 8). */
+/** How long a cache may keep a delta (partner rules 8). */
 const DELTA_CACHED_MS = 60_000;
 
 type Of = Pick<Pending, 'skus' | 'since'>;
 
-/** What stands in place of an answer; `since` is the token of a delta. */
+/** Replaces an answer. `since` is the token of a delta. */
 export type Bend = (own: Raw, since: string | null) => Raw;
 
 const NAMES = { priceFields: ['price'], skuField: 'sku' };
 
-/** The sandbox's answers without its server: workers ask, the scheduler says when they are answered and how. */
+/**
+ * The sandbox's answers without its server: workers ask, and the scheduler decides when and how they are answered.
+ */
 export class SimPartner {
   world: World;
   settings: Settings;
   pending: Pending[] = [];
-  /** How it words its answers; plain until a history enables it. */
+  /** How it words its answers, which are plain until a history enables it. */
   ambiguities = new Ambiguities(createRng(0));
-  /** What stands in place of its own answers for a while. */
+  /** What replaces its own answers for a while. */
   readonly bends = new Map<Route, Bend>();
   /** SKUs whose changes a delta has left out. */
   readonly omitted = new Set<string>();
-  /** Told what an answer says of a SKU that was so before, and is so no longer. */
+  /** Called with what an answer says of a SKU that is no longer true. */
   saidLate: (sku: string, sizes: Record<string, number | null>) => void = () => undefined;
   fileIsEmpty = false;
-  /** Answers of the delta route that a cache on the way has, by `since`; null where there is none. */
+  /** Answers of the delta route that a cache on the way holds, by `since`. Null without a cache. */
   deltaCache: Map<string, Cached> | null = null;
-  /** When the last answer was given by the partner itself. */
+  /** When the partner itself last gave an answer. */
   saidAt = 0;
-  /** Told what an answer shows. */
+  /** Called with what an answer shows. */
   note: (what: string) => void = () => undefined;
   readonly #presigner = new Presigner(new Signatures('simulated'));
   readonly #server: Server;
@@ -99,7 +102,7 @@ export class SimPartner {
     this.#server.close();
   }
 
-  /** A new world; `words` is the seed of how answers are worded, null for plain ones. */
+  /** Starts a new world. `words` is the seed of how answers are worded, null for plain ones. */
   begin(options: SandboxOptions, words: number | null): void {
     this.settings = resolveOptions(options);
     this.world = new World(this.settings);
@@ -111,7 +114,7 @@ export class SimPartner {
     this.deltaCache = null;
     this.ambiguities = new Ambiguities(createRng(words ?? 0));
     this.ambiguities.enabled = false;
-    // What the mirror was filled from is what it knows.
+    // The partner knows what the mirror was filled from.
     const skus = [...this.world.truth().keys()];
     answerBulk(
       { ...this.#context(), settings: { ...this.settings, liveBudget: Infinity } },
@@ -122,7 +125,7 @@ export class SimPartner {
     this.ambiguities.enabled = words !== null;
   }
 
-  /** The partner's client as this worker has it. */
+  /** Returns the partner's client for this worker. */
   clientOf(worker: Worker): PartnerClient {
     this.#byName.set(worker.name, worker);
     const ask = <T>(
@@ -186,7 +189,7 @@ export class SimPartner {
     return raw;
   }
 
-  /** The answer as the partner gives it at present. */
+  /** Returns the answer as the partner gives it at present. */
   #present(route: Route, compute: () => Raw, since: string | null): Raw {
     this.saidAt = this.settings.now();
     const bend = this.bends.get(route);
@@ -254,7 +257,7 @@ async function settling<T>(permit: Permit, work: () => Promise<T>): Promise<T> {
   return value;
 }
 
-/** The body of an answer worth reading, as JSON brings it. */
+/** Returns the body of a successful answer, as JSON delivers it. */
 function accepted(route: Route, raw: Raw): unknown {
   if ('failed' in raw) throw new PartnerError(raw.failed, route);
   const body: unknown = JSON.parse(JSON.stringify(raw.body));

@@ -3,15 +3,15 @@ import { playOn } from './fortune.ts';
 import { History } from './history.ts';
 import { countIn, type Rig } from './rig.ts';
 
-/** The mirror as every history finds it: filled by a daemon without faults. */
+/** Fills the mirror as every history finds it, by a daemon without faults. */
 export async function fillMirror(rig: Rig): Promise<void> {
   const history = new History(rig, { draw: () => 0, daemons: 1 });
   await history.rest();
 }
 
 /**
- * Plays a history of each seed from `first` on, on whichever rig is free, until `wanted` of them had a delta applied.
- * SEED=n in the environment plays that one alone, to see a failure again; then false.
+ * Plays a history of each seed from `first` on, on whichever rig is free, until a delta was applied in `wanted` of
+ * them. SEED=n in the environment plays only that one, to reproduce a failure, and returns false.
  */
 export async function playHistories(
   rigs: readonly [Rig, ...Rig[]],

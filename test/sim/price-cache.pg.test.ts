@@ -9,8 +9,8 @@ import { useRig } from './rig.ts';
 import { nextMidnight } from './time.ts';
 
 /*
- * A partner that reports prices before it answers them, without a single error. Sweeps are half a day apart, so that
- * nothing else finds them.
+ * A partner that reports new prices before it answers with them, without a single error. Sweeps are half a day
+ * apart, so that nothing else finds those prices.
  */
 
 const rig = useRig(() => Promise.resolve());
@@ -22,7 +22,7 @@ const sorted = (prices: Readonly<Record<string, unknown>>) =>
       .toSorted(([a], [b]) => a.localeCompare(b)),
   );
 
-/** A day that has begun, with the mirror filled. */
+/** Begins a day with a filled mirror. */
 async function begun(options: object): Promise<Day> {
   await rig.reset({ seed: 7, skus: 120, liveShare: 0.2, ...options });
   await rig.time.set(nextMidnight());
@@ -36,11 +36,11 @@ async function begun(options: object): Promise<Day> {
   return day;
 }
 
-/** Covered SKUs with wrong prices to act on, and since when: since the partner has the prices that it has now. */
+/** Covered SKUs with wrong actionable prices, and since when the partner has had the right ones. */
 class WrongPrices {
   #since = new Map<string, number>();
 
-  /** The longest that any of them is wrong by now, in minutes. */
+  /** Returns for how long the oldest of them has been wrong, in minutes. */
   async longest(): Promise<number> {
     const { rows, at } = await readActionable(rig.sql);
     const truth = rig.partner.world.truth();
@@ -54,7 +54,7 @@ class WrongPrices {
   }
 }
 
-/** Second looks, and those that found a change. */
+/** Counts repeated refreshes, and those that found a change. */
 async function secondLooks(): Promise<{ looks: number; found: number }> {
   const [row] = await rig.sql<[{ looks: number; found: number }]>`
     select coalesce(sum(looks), 0)::int as looks, coalesce(sum(looks - "right"), 0)::int as found
@@ -75,7 +75,7 @@ test('behind a cache of ten minutes no price is wrong and actionable for more th
   expect((await sayAll(day)).reasons.map(({ code }) => code)).toEqual(['prices-lag']);
 }, 400_000);
 
-test('a correct partner whose SKUs all move every ten minutes has no prices that lag', async () => {
+test('a correct partner whose SKUs all move every ten minutes is not reported for lagging prices', async () => {
   const day = await begun({ skus: 300 });
   day.market = { moves: 30, everyMs: 60_000 };
   for (let n = 0; n < 12; n += 1) {
@@ -88,7 +88,7 @@ test('a correct partner whose SKUs all move every ten minutes has no prices that
   expect(day.lines.map(({ event }) => event)).not.toContain('late-prices.began');
 }, 400_000);
 
-test('a partner without a cache that reports needlessly is asked once more about sixty SKUs, and then a twentieth', async () => {
+test('a partner that reports needlessly is asked again for about sixty SKUs, then for a twentieth', async () => {
   const day = await begun({ noopShare: 3 });
   await day.pass(2);
   const early = await secondLooks();

@@ -9,14 +9,14 @@ import type { Rig } from './rig.ts';
 const MINUTE = 60_000;
 /** DELTA_INTERVAL of the day, and two more triggers: one may have come just too early. */
 const DELTA_WITHIN_MS = 7 * MINUTE;
-/** What is due is asked at the next trigger; the pace of a window and a retry come on top. */
+/** Due SKUs are asked for at the next trigger. The pace of a window and a retry come on top. */
 const PRICES_WITHIN_MS = 2 * MINUTE;
 /** SKUs that the partner defers or answers with an error wait for a while. */
 const ANY_PRICE_WITHIN_MS = 30 * MINUTE;
 
 /**
- * Whether work goes on, by what the partner has truly answered and by what is due: nothing of it goes by the mirror's
- * own judgement.
+ * Decides whether work continues, by what the partner has truly answered and by what is due, independently of the
+ * mirror's own judgement.
  */
 export class Progress {
   readonly #rig: Rig;
@@ -31,7 +31,7 @@ export class Progress {
     this.#pricesAt = rig.time.at;
   }
 
-  /** An answer goes to the daemon. */
+  /** Notes an answer to the daemon. */
   answered(route: string, raw: Raw): void {
     if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null) return;
     const { results = {}, not_found: unknown = [] } = raw.body as { results?: object; not_found?: unknown[] };
@@ -40,7 +40,7 @@ export class Progress {
       this.#pricesAt = this.#rig.time.at;
   }
 
-  /** What does not go on; null: everything does. */
+  /** Returns what has stopped, or null if everything continues. */
   async standsStill(): Promise<string | null> {
     const { time, sql } = this.#rig;
     const [{ due, waiting }] = await sql<[{ due: boolean; waiting: boolean }]>`
@@ -64,7 +64,7 @@ export class Progress {
   }
 }
 
-/** The state that each of the five says, and what for. */
+/** The state that each of the five reports, and the reasons. */
 export interface Said {
   readonly states: Readonly<Record<'readyz' | 'status' | 'status.json' | 'page' | 'metric', string>>;
   readonly reasons: readonly Reason[];
@@ -72,7 +72,7 @@ export interface Said {
 
 const CONFIG = settingsWith({});
 
-/** What everyone says of the day's mirror at this moment. */
+/** Collects what all five report of the day's mirror at this moment. */
 export async function sayAll(day: Day): Promise<Said> {
   let at = 0;
   const clock = { ...day.clock, monotonic: () => (at += MINUTE) };
@@ -86,7 +86,7 @@ export async function sayAll(day: Day): Promise<Said> {
     page('/'),
     page('/status.json'),
     day.health.metrics(),
-    // Postgres that is away is told by the command itself.
+    // If Postgres is down, the command itself reports it.
     readStatusOf(day.sql, CONFIG as never).then(
       ({ health }) => health.state,
       () => 'broken',

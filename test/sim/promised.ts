@@ -4,7 +4,7 @@ import type { Left } from './rest.ts';
 import { serve } from './rest.ts';
 import type { Rig } from './rig.ts';
 
-/* That a promise of a price's age is kept, or is said not to be: by a daemon that is well, while time goes by. */
+/* Promises of prices' ages are kept, or are said not to be, by a healthy daemon while time passes. */
 
 const MINUTE = 60_000;
 const MINUTES = 15;
@@ -14,12 +14,12 @@ const MOST_CALLS = 20;
 interface Promised {
   readonly sku: string;
   readonly maxAge: number;
-  /** Seconds since it was last asked for, or since it was promised where that is less. */
+  /** Seconds since it was last asked for, or since it was promised if that is less. */
   readonly age: number;
   readonly because: string | null;
 }
 
-/** Promises that can be kept by the mirror's own word, and are not; null: nothing speaks against them, it says. */
+/** Reads late promises that the mirror calls feasible, with no reason against them other than being late. */
 async function brokenPromises(sql: Sql): Promise<readonly Promised[]> {
   return await sql<Promised[]>`
     select p.sku, extract(epoch from p.max_age)::float8 as "maxAge", p.because,
@@ -29,7 +29,7 @@ async function brokenPromises(sql: Sql): Promise<readonly Promised[]> {
       and greatest(s.asked_at, w.promised_since) < now() - p.max_age`;
 }
 
-/** A seller is promised some ages, and time goes by; the prices of others move meanwhile. */
+/** Promises a seller some ages and lets time pass, while the prices of others move. */
 export async function expectPromisesAreKept(
   rig: Rig,
   left: Left,

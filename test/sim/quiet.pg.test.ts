@@ -10,30 +10,30 @@ import { useRig } from './rig.ts';
 import { nextMidnight } from './time.ts';
 
 /*
- * The partner answers everything, well-formed and without an error, and something is wrong all the same for two hours
- * and a half. However it is: a price whose moves the catalog reports is not wrong and actionable for long, what lasts
- * is told, and an hour and a quarter after its end all is well again.
+ * The partner answers everything, well-formed and without an error, but something is wrong for two and a half
+ * hours. In any case a reported price is not wrong and actionable for long, a lasting problem is reported, and an
+ * hour and a half after its end all is well again.
  */
 
 const rig = useRig(() => Promise.resolve());
 
 interface Promised {
-  /** For so many minutes a price whose moves are reported may be wrong and actionable. */
+  /** For how many minutes a price whose moves are reported may be wrong and actionable. */
   readonly wrong: number;
-  /** What is told of it, from which minute on at the latest; null: nothing has to be. */
+  /** The reason that must be reported, and by which minute. Null if none has to be. */
   readonly told: readonly [ReasonCode, number] | null;
 }
 
 const MINUTES = 150;
-/** A report comes five minutes after a move at most, and its refresh at the next trigger; one may fail. */
+/** A report comes at most five minutes after a move, and its refresh at the next trigger. One may fail. */
 const SOON = 25;
-/** All SKUs of so small a catalog are swept within SWEEP_MIN_AGE. */
+/** All SKUs of such a small catalog are swept within SWEEP_MIN_AGE. */
 const SWEPT = 45;
-/** The next sweep may find the same, and the one after that does not. */
+/** The next sweep may find the same wrong prices, but not the one after that. */
 const SWEPT_TWICE = 75;
-/** CATALOG_CHECK_INTERVAL, and the time in which a delta is late. */
+/** CATALOG_CHECK_INTERVAL, plus the time after which a delta is late. */
 const CHECKED = 110;
-/** The delta is found behind again, after a manifest has taken its place. */
+/** When the delta is behind again, after a manifest has replaced it. */
 const BEHIND_AGAIN = 135;
 
 const PROMISED: Readonly<Record<string, Promised>> = {
@@ -46,28 +46,28 @@ const PROMISED: Readonly<Record<string, Promised>> = {
   'the delta never reports three SKUs of four': { wrong: SWEPT, told: null },
   'the catalog stands still': { wrong: SWEPT, told: null },
   'live SKUs are in errors': { wrong: SOON, told: ['live-outage', 30] },
-  // One that is only listed as live is computed all the same: see standstill.pg.test.ts.
+  // SKUs that are only listed as live are computed all the same: see standstill.pg.test.ts.
   'live SKUs are deferred': { wrong: SOON, told: null },
   'live SKUs are not found': { wrong: SOON, told: ['mass-move', 60] },
   'live SKUs are passed over': { wrong: SOON, told: ['live-outage', 30] },
   'some SKUs are passed over': { wrong: SOON, told: ['skus-failing', 60] },
   'calls are cut': { wrong: SOON, told: null },
-  // Two answers that agree are believed, till a sweep is doubted with the mass of them.
+  // Two answers that agree are believed until so many of them put a sweep in doubt.
   'prices are gone': { wrong: SWEPT_TWICE, told: ['mass-move', 60] },
   'prices are in satang': { wrong: SOON, told: ['mass-move', 15] },
   'all sizes have the lowest price': { wrong: SOON, told: ['mass-move', 30] },
-  // Nothing tells these prices from the old ones but that they have moved: two answers that agree are believed.
+  // Only the move itself distinguishes these prices from the old ones: two answers that agree are believed.
   'sizes have the prices of others': { wrong: MINUTES, told: ['mass-move', 30] },
-  // One that never gives the new price is like reports that are needless.
+  // A cache that never gives the new price looks like needless reports.
   'prices are a cache': { wrong: MINUTES, told: null },
   'prices are a cache for ten minutes': { wrong: SWEPT, told: ['prices-lag', CHECKED] },
 };
 
-/** What is counted of the last hour is forgotten. */
+/** By then the counts of the last hour are forgotten. */
 const RECOVERED = 90;
 const EVERY = 5;
 
-/** SKUs of these whose prices are not those of the world. */
+/** Returns covered SKUs among the rows whose prices differ from those of the world. */
 function wrongOf(rows: readonly Actionable[]): string[] {
   const truth = rig.partner.world.truth();
   const offers = (sizes: Record<string, number | null>) =>
@@ -81,7 +81,7 @@ function wrongOf(rows: readonly Actionable[]): string[] {
     .map(({ sku }) => sku);
 }
 
-/** For how long SKUs have been wrong, in minutes. */
+/** Tracks for how many minutes SKUs have been wrong. */
 class Wrong {
   readonly #since = new Map<string, number>();
 
@@ -93,12 +93,12 @@ class Wrong {
   }
 }
 
-test('each is expected to be told, or not', () => {
+test('each quiet fault has an expectation', () => {
   expect(Object.keys(PROMISED)).toEqual(Object.keys(QUIET));
 });
 
 test.each(Object.entries(PROMISED))(
-  '%s: no reported price is wrong and actionable for long, it is told, and it ends',
+  '%s: no reported price is wrong and actionable for long, the fault is reported, and it ends',
   async (name, { wrong, told }) => {
     await rig.reset({ seed: 7, skus: 120, liveShare: 0.2 });
     await rig.time.set(nextMidnight());

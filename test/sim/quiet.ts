@@ -3,9 +3,7 @@ import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { Spell } from './weather.ts';
 
-/*
- * What the partner does without a single error or refusal: answers that are well-formed, and not what they seem.
- */
+/* What the partner may do without a single error or refusal: answers that are well-formed but not what they seem. */
 
 interface Delta {
   changed: string[];
@@ -26,7 +24,7 @@ function bending(route: string, bend: (own: Raw, pending: Pending, rig: Rig) => 
   };
 }
 
-/** Bends the bulk answers that are there. */
+/** Bends successful bulk answers. */
 const bulk = (bend: (envelope: Envelope, rig: Rig, skus: readonly string[]) => void): Spell =>
   bending('bulk', (own, { skus }, rig) => {
     if ('failed' in own || own.status !== 200) return own;
@@ -57,8 +55,8 @@ const isLive = (rig: Rig) => {
 };
 
 /**
- * Prices as they were at least `minutes` ago, of live SKUs, too; without minutes as they were when it began. Each
- * answer of any route notes how they are.
+ * Answers with prices as they were at least `minutes` ago, including live SKUs. Without `minutes`, as they were at
+ * the start. Each answer of any route records the current ones.
  */
 const cached =
   (minutes = Infinity): Spell =>
@@ -93,7 +91,7 @@ const pricing = (bend: (prices: readonly number[]) => readonly number[]): Spell 
     }
   });
 
-/** Bends members of the deltas that are there; `own` is the body that they stand in. */
+/** Bends members of successful deltas. `own` is the body that contains them. */
 const delta = (members: (own: Delta, pending: Pending, rig: Rig) => object): Spell =>
   bending('delta', (own, pending, rig) =>
     'failed' in own || own.status !== 200
@@ -109,7 +107,7 @@ const nothingNew = (since: string | null): Raw => ({
   body: { changed: [], removed: [], now_live: [], to_snapshot: since },
 });
 
-/** What is learned of the last SKUs that were failing, or looked at twice, stays until others have come. */
+/** Reasons learned from the last SKUs that were failing or refreshed again. They last until others have come. */
 export const LEARNED: ReadonlySet<ReasonCode> = new Set(['prices-lag', 'skus-failing']);
 
 export const QUIET: Readonly<Record<string, Spell>> = {

@@ -11,17 +11,17 @@ export interface Working {
   readonly ctx: SyncContext;
 }
 
-/** The one daemon that is left: who reads the catalog, who asks for prices. */
+/** The one remaining daemon: its worker for the catalog, and its worker for prices. */
 export interface Left {
   readonly catalog: Working;
   readonly prices: Working;
 }
 
 /**
- * Has the daemon that is left work until nothing is due and the newest snapshot is reached, its requests answered at
- * once and truly.
+ * Lets the remaining daemon work until nothing is due and the newest snapshot is reached, with its requests
+ * answered at once and truly.
  *
- * @throws Error where that does not come, and whatever the daemon's jobs throw
+ * @throws Error if that state is not reached, and whatever the daemon's jobs throw
  */
 export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
   const owedNow = () => readDue(rig.sql, rig.partner.world.newestSnapshot());
@@ -37,7 +37,7 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
     }
     if (!owed.behind && owed.free > 0 && (await serve(rig, left, 'reprice'))) continue;
     fetched = false;
-    // A ceiling on live refreshes that was learned tells no time: it is asked again.
+    // A learned ceiling on live refreshes gives no time, so ask again later.
     await rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
   }
   const due = await rig.sql`select * from catalog_internal.due where due_at <= now()`;
@@ -46,7 +46,7 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
   );
 }
 
-/** Where a manifest is refused because so few of a small market are left, the operator says that this is so. */
+/** Confirms the shrinking as operator if a manifest is refused because so few of a small market are left. */
 async function acceptShrink({ sql, partner }: Rig): Promise<void> {
   const [{ refused, listed }] = await sql<[{ refused: string | null; listed: number }]>`
     select manifest_refused as refused, (select count(*)::int from catalog.skus where in_manifest) as listed
@@ -57,13 +57,13 @@ async function acceptShrink({ sql, partner }: Rig): Promise<void> {
   await refreshManifest(sql, true);
 }
 
-/** Has the daemon that is left read the newest manifest, whether or not it needs it. */
+/** Lets the remaining daemon read the newest manifest, whether or not it needs it. */
 export async function readManifest(rig: Rig, left: Left): Promise<void> {
   await requestTask(rig.sql, 'manifest');
   await serve(rig, left, 'manifest');
 }
 
-/** Runs a job to its end. Whether it made a call. */
+/** Runs a job to its end. Returns whether it made a call. */
 export async function serve(rig: Rig, left: Left, job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
   const { worker, ctx } = job === 'reprice' ? left.prices : left.catalog;
   let called = false;

@@ -20,14 +20,14 @@ import { SimPartner } from './partner.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
 
-/** As by default, but that deltas are polled whenever the scheduler likes. */
+/** The defaults, except that deltas are polled whenever the scheduler likes. */
 const SETTINGS: SettingsEnv = {
   DELTA_INTERVAL: '100ms',
   SWEEP_MIN_AGE: '6h',
   PARTNER_DOWNLOAD_TIMEOUT: '60s',
 };
 
-/** A catalog with something of everything: snapshot and live, ghosts, mislisted and unlisted SKUs. */
+/** A catalog with something of everything: snapshot-priced and live SKUs, ghosts, mislisted and unlisted SKUs. */
 const CATALOG: SandboxOptions = {
   seed: 7,
   skus: 10,
@@ -50,9 +50,9 @@ export class Rig {
   #born = 0;
   /** Chunks of the history, the last position drawn, and the last one dropped, as every history finds them. */
   #chunks: readonly [number, string, string] = [0, '1', '0'];
-  /** The history has dropped chunks, or begun new ones. */
+  /** Whether the history has dropped chunks, or begun new ones. */
   hasAged = false;
-  /** Whether requests are paused, and from when until when, as those know who have asked for it. */
+  /** The time of a pause of requests, as known to whoever requested it. Null without a pause. */
   pause: { readonly since: number; readonly until: number } | null = null;
 
   get sql(): Sql {
@@ -69,7 +69,7 @@ export class Rig {
     return this.#time;
   }
 
-  /** Opens it, and has `fill` bring the mirror to where every history begins. */
+  /** Opens it, and lets `fill` bring the mirror to where every history begins. */
   async open(fill: () => Promise<void>): Promise<void> {
     this.#database = await createSimDatabase();
     await this.sql.unsafe(SELLERS_TRIGGER);
@@ -93,7 +93,7 @@ export class Rig {
         case when d.is_called then d.last_value else 0 end as dropped
       from catalog_internal.change_positions p, catalog_internal.dropped_positions d`;
     this.#chunks = [chunks, drawn, dropped];
-    // An ambiguous partner dates its snapshots when building began, the first one too.
+    // An ambiguous partner dates its snapshots at the start of a build, including the first one.
     await this
       .sql`update catalog_internal.sync set snapshot_generated_at = snapshot_generated_at - interval '6 minutes'`;
     await this.sql.unsafe(
@@ -111,7 +111,7 @@ export class Rig {
     this.partner.begin({ ...CATALOG, ...options, now: () => this.time.at }, words);
   }
 
-  /** Back to the beginning: the filled mirror, its world, its time; `words` as in SimPartner.begin. */
+  /** Returns to the beginning: the filled mirror, its world, its time. `words` is as in SimPartner.begin. */
   async reset(options: SandboxOptions, words: number | null = null): Promise<void> {
     await this.sql`delete from sim.objected`;
     const [chunks, drawn, dropped] = this.#chunks;
@@ -121,7 +121,7 @@ export class Rig {
     await this.sql.unsafe(this.#each((t) => `select seed.refill('${t}', '${t}')`));
     await this.time.set(this.#beginning);
     this.newWorld(options, words);
-    // The one that the fill ended with: the same world gives it the same name.
+    // The snapshot at the end of the fill: the same world gives it the same name.
     this.partner.world.buildSnapshot();
     await this.time.set(this.#filledAt);
   }
@@ -132,7 +132,7 @@ export class Rig {
     return this.#tables.map(statement).join(';');
   }
 
-  /** A worker of a daemon, on the nth connection; `paced` goes by the ledger of sends. */
+  /** Creates a worker of a daemon on the nth connection. If `paced`, it uses the ledger of sends. */
   worker(nth: number, daemon: Daemon, settings: SettingsEnv, paced: boolean): [Worker, SyncContext] {
     this.#born += 1;
     const worker = new Worker(`w${this.#born}`, this.#pools[nth] as Sql, daemon);
@@ -169,7 +169,7 @@ export class Rig {
     };
   }
 
-  /** No permit is given while requests are paused. The simulation's time is known to within a second. */
+  /** Throws if a permit is granted while requests are paused. The simulation's time is known to within a second. */
   #permitted(): void {
     const { pause, time } = this;
     if (pause === null || time.ahead !== 0) return;
@@ -178,12 +178,12 @@ export class Rig {
       throw new Error(`a request is permitted at ${time.at}, and paused from ${since} to ${until}`);
   }
 
-  /** Counts something that happened. */
+  /** Counts an event. */
   note(what: string, times = 1): void {
     this.#counts.set(what, this.count(what) + times);
   }
 
-  /** How often it happened so far. */
+  /** Returns how often an event happened so far. */
   count(what: string): number {
     return this.#counts.get(what) ?? 0;
   }
@@ -196,7 +196,7 @@ export class Rig {
   }
 }
 
-/** A rig for the test file. To be called at a file's top level. */
+/** Sets up a rig for the test file. Must be called at a file's top level. */
 export function useRig(fill: (rig: Rig) => Promise<void>): Rig {
   const rig = new Rig();
   beforeAll(() => rig.open(() => fill(rig)));
@@ -204,13 +204,13 @@ export function useRig(fill: (rig: Rig) => Promise<void>): Rig {
   return rig;
 }
 
-/** Rigs that play side by side: each of them waits for Postgres most of its time. */
+/** Sets up rigs that play side by side: each of them waits for Postgres most of its time. */
 export function useRigs(fill: (rig: Rig) => Promise<void>, count = 2): readonly [Rig, ...Rig[]] {
   const more = Array.from({ length: count - 1 }, () => useRig(fill));
   return [useRig(fill), ...more];
 }
 
-/** How often it happened in all of them. */
+/** Counts an event over all rigs. */
 export function countIn(rigs: readonly Rig[], what: string): number {
   return rigs.reduce((sum, rig) => sum + rig.count(what), 0);
 }

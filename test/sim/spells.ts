@@ -4,12 +4,12 @@ import { REWORDED } from './lists.ts';
 import type { Bend, Raw, SimPartner } from './partner.ts';
 import type { Rig } from './rig.ts';
 
-/** Begins what the partner does for a while, within its rules or out of order; gives back how it ends. */
+/** Starts what the partner does for a while, within its rules or out of order. Returns how it ends. */
 type Spell = (partner: SimPartner, draw: Draw) => () => void;
 
 const HOURS_23 = 23 * 3_600_000;
 
-/** What lasts longer than one answer. */
+/** Behaviour that lasts longer than one answer. */
 export const SPELLS: Readonly<Record<string, Spell>> = {
   'another body key': ({ settings }) => {
     settings.dialect.bulkBodyKey = 'items';
@@ -37,7 +37,7 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
     world.setIncident(true);
     return () => {
       world.setIncident(false);
-      // Where it ends, more may stay live-priced than there were.
+      // When it ends, more may stay live-priced than there were.
       if (draw(2) === 0) for (const sku of someOf(world, draw, 6)) world.cross(sku, 'live');
     };
   },
@@ -49,8 +49,8 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
       partner.deltaCache = null;
     };
   },
-  // As of a server that lags behind: of a token that is newer than what it has, it has nothing to report. Asked with
-  // an older one, as by another daemon, it would report what has changed since.
+  // Like a server that lags behind: asked with a token newer than its own, it has nothing to report. Asked with an
+  // older one, as by another daemon, it would report what has changed since.
   'deltas that go back': (partner) => {
     let first: Raw | undefined;
     const newer = new Set<string>();
@@ -85,7 +85,7 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
   ),
 };
 
-/** How often one is drawn, where its effect shows only if the same is asked again within minutes, or of few SKUs. */
+/** The weight of spells whose effect shows only if the same is asked again within minutes, or only for few SKUs. */
 const OFTEN: Readonly<Record<string, number>> = {
   'deltas from a cache': 3,
   'some records from a cache': 3,
@@ -94,7 +94,7 @@ const OFTEN: Readonly<Record<string, number>> = {
 };
 const WEIGHED = Object.keys(SPELLS).map((name): [number, string] => [OFTEN[name] ?? 1, name]);
 
-/** The spells of one history: now and then one begins, or one ends. */
+/** The spells of one history: now and then one begins or ends. */
 export class Spells {
   readonly #partner: SimPartner;
   readonly #draw: Draw;
@@ -110,7 +110,7 @@ export class Spells {
     return this.#ends.has('incident');
   }
 
-  /** Begins one that is not on, or ends it; gives back which. */
+  /** Starts a spell that is not active, or ends it. Returns which. */
   turn(): string {
     const [name] = pickWeighed(WEIGHED, this.#draw);
     const end = this.#ends.get(name);
@@ -119,7 +119,7 @@ export class Spells {
     return `${name} ${end === undefined ? 'begins' : 'ends'}`;
   }
 
-  /** The partner is well again. */
+  /** Ends all spells. */
   end(): void {
     for (const [name, end] of this.#ends) this.#stop(name, end);
     this.#partner.ambiguities.enabled = false;
@@ -131,7 +131,7 @@ export class Spells {
   }
 }
 
-/** Recurring errors of the catalog itself. */
+/** Causes recurring errors of the catalog itself. */
 export function disturb(world: World, draw: Draw): void {
   const ways: (() => void)[] = [
     () => world.breakChain(),
@@ -145,7 +145,7 @@ export function disturb(world: World, draw: Draw): void {
   pick(ways, draw)();
 }
 
-/** Somebody watches a SKU, perhaps one that no manifest lists. */
+/** Watches a SKU, perhaps one that no manifest lists. */
 export async function watchSome(rig: Rig, draw: Draw): Promise<void> {
   const all = [...rig.partner.world.truth().values()];
   const unlisted = all.filter(({ listed }) => !listed);
@@ -154,7 +154,7 @@ export async function watchSome(rig: Rig, draw: Draw): Promise<void> {
   rig.note('watched');
 }
 
-/** What of an answer shows that a spell was on: for the count of what was drawn. */
+/** Returns what in an answer shows an active spell, for the count of what was drawn. */
 export function spellIn(route: string, raw: Raw): string | null {
   if ('failed' in raw || route !== 'bulk') return null;
   if (raw.status === 504) return 'call too large';

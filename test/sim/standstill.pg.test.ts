@@ -8,19 +8,19 @@ import { useRig } from './rig.ts';
 import { nextMidnight } from './time.ts';
 
 /*
- * The partner answers without an error, and nothing goes on: that is told by all five as long as it lasts, and what it
- * has shown is no burden once it is over.
+ * The partner answers without an error, but nothing moves. All five reports say so as long as it lasts, and what
+ * was learned from it does no harm once it is over.
  */
 
 const rig = useRig(() => Promise.resolve());
 
 const FILL_MINUTES = 72;
 const SPELL_MINUTES = 150;
-/** By when the delta is behind again, after the first manifest in its place. */
+/** When the delta is behind again, after the first manifest replaced it. */
 const BEHIND_AGAIN = 135;
-/** A newer snapshot is noticed, and its manifest merged. */
+/** The time to notice a newer snapshot and merge its manifest. */
 const MANIFEST_MINUTES = 20;
-/** After this long nothing of it is said any more. */
+/** This long after the end nothing is reported any more. */
 const RECOVERED_MINUTES = 75;
 
 interface At {
@@ -30,9 +30,12 @@ interface At {
   readonly covered: number;
 }
 
-/** What is said, and how many covered SKUs are actionable, every five minutes of a spell and after it. */
+/**
+ * Records every five minutes, during a spell and after it, what is reported and how many covered SKUs are
+ * actionable.
+ */
 async function standstill(name: string, spellMinutes = SPELL_MINUTES): Promise<{ before: number; at: At[] }> {
-  // None is computed that is only listed as live.
+  // No SKU is computed that is only listed as live.
   await rig.reset({ seed: 7, skus: 120, liveShare: 0.2, mislistedShare: 0 });
   await rig.time.set(nextMidnight());
   const day = new Day(rig, 'info', { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '30m' });
@@ -79,12 +82,12 @@ const longestRun = (of: readonly boolean[]): number =>
     },
   ).longest;
 
-test('a delta that stands still is told until it moves, and the manifest route takes its place', async () => {
+test('a delta that stands still is reported until it moves, and the manifest route replaces it', async () => {
   const found = await standstill('the delta stands still');
-  // Behind after an hour and a half, until a manifest has taken its place; then again, for as long as newer ones come.
+  // Behind after an hour and a half, until a manifest has replaced it; then again, as long as newer ones come.
   const spell = found.at.filter(({ minute }) => minute >= BEHIND_AGAIN && minute <= SPELL_MINUTES);
   expect(spell.filter((at) => !says('delta-behind')(at))).toEqual([]);
-  // Each newer snapshot comes as a manifest, and until then what it may have moved is not acted on.
+  // Each newer snapshot comes as a manifest. Until then, prices that it may have moved are not actionable.
   const away = found.at.map(({ covered }) => covered <= found.before / 2);
   expect(away).toContain(true);
   expect(longestRun(away) * 5).toBeLessThanOrEqual(MANIFEST_MINUTES);
@@ -94,11 +97,11 @@ test('a delta that stands still is told until it moves, and the manifest route t
   expectRecovered(found);
 }, 400_000);
 
-test('a catalog that stands still leaves nothing behind', async () => {
+test('a catalog that stands still has no lasting effect', async () => {
   expectRecovered(await standstill('the catalog stands still'));
 }, 400_000);
 
-test('live SKUs that are all deferred are told after half an hour', async () => {
+test('live SKUs that are all deferred are reported after half an hour, until they are answered', async () => {
   const found = await standstill('live SKUs are deferred', 80);
   const told = found.at.filter(says('live-deferred')).map(({ minute }) => minute);
   expect(told[0]).toBeGreaterThanOrEqual(30);

@@ -3,22 +3,23 @@ import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase } from '../support/db.ts';
 
-/** Milliseconds at which every history begins: a moment like any other. */
+/** The time in milliseconds at which every history begins: a moment like any other. */
 const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 
 const DAY_MS = 86_400_000;
 
 /**
- * The next midnight: connections are there since a time by the machine's clock, and what is kept by the hour is to be
- * the same each time.
+ * Returns the next midnight. Connections have existed since a time by the machine's clock, and hourly counts must
+ * be the same each time.
  */
 export const nextMidnight = (): number => Math.ceil(Date.now() / DAY_MS) * DAY_MS;
 
 /**
- * Postgres on a clock of the simulation's own: `now()`, `statement_timestamp()` and `clock_timestamp()` of `pg_catalog`
- * are others, in this database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
- * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead
- * of it, which is wrong. A third one tells which server this is, as a replica may take its place. Functions of the mirror that are parsed once mean these, too.
+ * Postgres on a clock of the simulation's own: `now()`, `statement_timestamp()` and `clock_timestamp()` of
+ * `pg_catalog` are replaced, only in this database. A sequence holds the time, because everybody reads it at once
+ * and nobody rolls it back. Reading `clock_timestamp()` takes a millisecond if it may write. A second sequence
+ * holds how far Postgres's clock is wrongly ahead. A third one identifies the server, which a replica may replace.
+ * Functions of the mirror that are parsed only once use these, too.
  */
 const CLOCK = `
   create schema sim;
@@ -51,7 +52,7 @@ export interface SimDatabase {
   drop(): Promise<void>;
 }
 
-/** A migrated database in which time is the simulation's. */
+/** Creates a migrated database on the simulation's time. */
 export async function createSimDatabase(): Promise<SimDatabase> {
   const database = await createDatabase();
   const setup = connect(database.url, { max: 1 });
@@ -72,10 +73,10 @@ export async function createSimDatabase(): Promise<SimDatabase> {
   };
 }
 
-/** The clock of the simulated world, which is right: Postgres has it, this is what everyone else knows of it. */
+/** The clock of the simulated world, which is right. Postgres holds it; this is what everyone else knows of it. */
 export class SimTime implements Clock {
   at = BEGINNING;
-  /** By so many milliseconds Postgres's own clock is ahead of the world's. */
+  /** How many milliseconds Postgres's own clock is ahead of the world's. */
   ahead = 0;
   private readonly sql: Sql;
 
@@ -95,7 +96,7 @@ export class SimTime implements Clock {
     if (!signal?.aborted) await this.pass(ms);
   }
 
-  /** Lets `ms` milliseconds go by. */
+  /** Lets `ms` milliseconds pass. */
   async pass(ms: number): Promise<void> {
     const { sql } = this;
     const [row] = await sql<[{ at: string }]>`
@@ -103,7 +104,7 @@ export class SimTime implements Clock {
     this.at = Number(row.at);
   }
 
-  /** Sets the clock, also back: a new history begins. */
+  /** Sets the clock for a new history, possibly back. */
   async set(at: number): Promise<void> {
     const { sql } = this;
     await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0), setval('sim.started', 1)`;
@@ -111,14 +112,14 @@ export class SimTime implements Clock {
     this.ahead = 0;
   }
 
-  /** Sets Postgres's clock ahead of the world's by so many milliseconds; negative: behind it. */
+  /** Sets Postgres's clock ahead of the world's by `ms`, or behind it if negative. */
   async setAhead(ms: number): Promise<void> {
     const { sql } = this;
     await sql`select setval('sim.ahead', ${ms})`;
     this.ahead = ms;
   }
 
-  /** The clock of a machine that is so many milliseconds ahead. */
+  /** Returns the clock of a machine that is `ahead` milliseconds ahead. */
   ofHost(host: { readonly ahead: number }): Clock {
     return {
       now: () => this.at + host.ahead,

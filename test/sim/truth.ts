@@ -9,13 +9,13 @@ interface Version {
 
 interface Line {
   readonly source: string;
-  /** Which version of the SKU was present when the snapshot was built. */
+  /** Which version of the SKU was current when the snapshot was built. */
   readonly version: number;
 }
 
 const NOT_FOUND = 'not found';
 /**
- * LIVE_INTERVAL, and the time without a delta after which a price counts as one that nothing reports; with the
+ * LIVE_INTERVAL, which is also the time without a delta after which a price counts as unreported, plus the
  * milliseconds of statements.
  */
 const HALF_AN_HOUR_MS = 30 * 60_000 + 1000;
@@ -24,11 +24,11 @@ function contentOf(sizes: Record<string, number | null>): string {
   return JSON.stringify(Object.entries(sizes).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** What was true when, and what must hold of a mirror of it at any moment. */
+/** What was true when, and what must hold for a mirror of it at any moment. */
 export class Truth {
   readonly #world: World;
   readonly #versions = new Map<string, Version[]>();
-  /** In the order they were built. */
+  /** In the order in which they were built. */
   readonly #snapshots = new Map<string, ReadonlyMap<string, Line>>();
 
   /** When each snapshot was built, and how many versions of each SKU there were by then. */
@@ -37,24 +37,27 @@ export class Truth {
   /** A moment just before each SKU became removed. */
   readonly #removed = new Map<string, number>();
 
-  /** When each claim was made, at the latest: no clock but the world's goes on and on. */
+  /** When each claim was made, at the latest. Only the world's clock never goes back. */
   readonly #claims = new Map<string, number>();
 
-  /** By so much prices may be older than Postgres's clock makes them, because it was wrong. */
+  /** How much older prices may be than Postgres's clock says, because it was wrong. */
   slackMs = 0;
 
-  /** SKUs whose changes a delta has left out: of these nothing is promised until a manifest has come. */
+  /** SKUs whose changes a delta has left out. Nothing is promised for them until a manifest has come. */
   omitted: ReadonlySet<string> = new Set();
-  /** Whether lines of a manifest could not be read: of a SKU that nothing else names nobody knows more than that. */
+  /**
+   * Decides whether lines of a manifest could not be read. Nobody knows more than that of a SKU that nothing else
+   * names.
+   */
   isUnreadable: () => boolean = () => false;
 
-  /** What answers said of SKUs although it was no longer so. */
+  /** What answers said of SKUs although it was no longer true. */
   readonly #late = new Map<string, Version[]>();
 
-  /** Rows of the ledger have been deleted. */
+  /** Whether rows of the ledger have been deleted. */
   ledgerDeleted = false;
   readonly #lastAsked = new Map<string, string>();
-  /** As it was when the mirror was backed up. */
+  /** Its state at the time of the backup. */
   #lastAskedBefore: readonly (readonly [string, string])[] = [];
 
   constructor(world: World, at: number) {
@@ -63,7 +66,7 @@ export class Truth {
     this.snapshotBuilt(at);
   }
 
-  /** To be called after every move of the market. */
+  /** Must be called after every move of the market. */
   marketMoved(at: number): void {
     for (const { sku, answer, sizeMap } of this.#world.truth().values()) {
       const versions = this.#versions.get(sku) ?? [];
@@ -74,7 +77,7 @@ export class Truth {
   }
 
   /**
-   * Snapshot-priced SKUs that the last moves have brought back to what they were before (see
+   * Returns snapshot-priced SKUs that the last moves have brought back to an earlier state (see
    * test/store/swinging.pg.test.ts).
    */
   swungBack(): string[] {
@@ -85,12 +88,12 @@ export class Truth {
     });
   }
 
-  /** An answer says of a SKU what was so before. */
+  /** Notes an answer that says what was true of a SKU before. */
   saidLate(sku: string, sizes: Record<string, number | null>, at: number): void {
     this.#late.set(sku, [...(this.#late.get(sku) ?? []), { from: at, content: contentOf(sizes) }]);
   }
 
-  /** Covered SKUs that nothing is due of, and that are not as the partner has them. */
+  /** Returns covered SKUs of which nothing is due, but that differ from the partner's. */
   wrong({ rows }: Mirror): string[] {
     return [...rows.values()].flatMap((row) => {
       const present = this.#versions.get(row.sku)?.at(-1)?.content;
@@ -106,7 +109,7 @@ export class Truth {
     return this.#late.size > 0;
   }
 
-  /** When an answer last said that of the SKU although it was no longer so. */
+  /** Returns when an answer last said this of the SKU although it was no longer true. */
   #lastSaidLate(sku: string, content: string): number {
     return Math.max(
       -1,
@@ -114,7 +117,7 @@ export class Truth {
     );
   }
 
-  /** To be called after every snapshot. */
+  /** Must be called after every snapshot. */
   snapshotBuilt(at: number): void {
     const id = this.#world.newestSnapshot();
     if (id === null) return;
@@ -128,13 +131,13 @@ export class Truth {
     this.#builds.push({ at, versions: new Map(counts) });
   }
 
-  /** What is wrong with a mirror that was `before` a moment ago; nothing, if all is well. */
+  /** Returns what is wrong with a mirror that was `before` a moment ago. Empty if all is well. */
   breaches(mirror: Mirror, before: Mirror | null): string[] {
     const remembered = before === null ? null : this.#remembering(before);
     return this.#breaches(this.#remembering(mirror), remembered);
   }
 
-  /** Which answer a SKU has, where that went with its row of the ledger. */
+  /** Restores which answer a SKU holds, if that was lost with its row of the ledger. */
   #remembering(mirror: Mirror): Mirror {
     const rows = [...mirror.rows].map(([sku, row]): [string, Row] => {
       if (row.asked !== null) this.#lastAsked.set(sku, row.asked);
@@ -172,7 +175,7 @@ export class Truth {
     return found;
   }
 
-  /** Nothing that the token's snapshot holds may be missing in the mirror without being due. */
+  /** Nothing in the token's snapshot may be missing in the mirror without being due. */
   *#cursorAhead({ token, rows }: Mirror): Generator<string> {
     if (token === null) {
       if (rows.size > 0) yield 'lines without their token';
@@ -188,7 +191,7 @@ export class Truth {
     for (const sku of new Set([...present.keys(), ...rows.keys()])) {
       if (this.omitted.has(sku)) continue;
       const row = rows.get(sku);
-      // Due, and asked about from then on as one that no manifest lists.
+      // It is due, and from then on refreshed like a SKU that no manifest lists.
       if (row !== undefined && !row.listed && row.source === null && this.isUnreadable()) continue;
       const cohort = row?.listed === true ? row.source : null;
       // A manifest may have brought what the next delta will report.
@@ -207,16 +210,17 @@ export class Truth {
   }
 
   /**
-   * SKUs whose prices are said to be safe although they are wrong, for longer than is promised: a price that nothing
-   * reports was right within its target age; one that the delta reports was right within LIVE_INTERVAL, or no
-   * snapshot has told of its move for half an hour, and `tookMs`: what the answer took that the mirror goes by.
+   * SKUs whose prices are said to be safe although they have been wrong for longer than promised. A price that
+   * nothing reports must have been right within its target age. A price that the delta reports must have been
+   * right within LIVE_INTERVAL, unless no snapshot has told of its move for half an hour and `tookMs`, the time
+   * that the answer took on which the mirror relies.
    */
   wronglyActionable(rows: readonly Actionable[], at: number, tookMs: number): string[] {
     return rows.flatMap((row) => {
       const versions = this.#versions.get(row.sku) ?? [];
       const last = versions.findLastIndex(({ content }) => content === contentOf(row.prices));
       const late = this.#lastSaidLate(row.sku, contentOf(row.prices));
-      // What a report was answered with late is asked again with some probability, and at no moment of its own.
+      // A report with an outdated answer is asked for again with some probability, at no fixed time.
       if (row.covered && (late >= 0 || this.omitted.has(row.sku))) return [];
       const until = Math.max(late, versions[last + 1]?.from ?? Infinity);
       const told =
@@ -230,7 +234,7 @@ export class Truth {
     });
   }
 
-  /** How many of them have prices that moved after the history had begun. */
+  /** Counts the rows whose prices moved after the history had begun. */
   moved(rows: readonly Actionable[]): number {
     return rows.filter(({ sku, prices }) => {
       const versions = this.#versions.get(sku) ?? [];
@@ -238,20 +242,20 @@ export class Truth {
     }).length;
   }
 
-  /** What is wrong with a SKU that is said to be answered by a request after `since`. */
+  /** Returns what is wrong with a SKU that is said to be answered by a request after `since`. */
   notSince(row: Row | undefined, since: number): string[] {
-    // What somebody has deleted from the ledger is waited for no longer.
+    // Nobody waits any longer for a SKU that somebody has deleted from the ledger.
     if (row === undefined || row.owed === null || row.state === 'removed') return [];
     if (this.#wasTrueAfter(row, since)) return [];
     return [`${row.sku} is said to be refreshed since ${since}, and was never so since: ${shown(row)}`];
   }
 
-  /** All that is known of the mirror's answers belongs to the backup, too. */
+  /** Includes what is known of the mirror's answers in the backup. */
   backedUp(): void {
     this.#lastAskedBefore = [...this.#lastAsked];
   }
 
-  /** The mirror is one of before, in which no claim has a greater number than this one. */
+  /** Takes the mirror back to an earlier state, in which no claim has a greater number than `lastClaim`. */
   restored(lastClaim: number): void {
     for (const claim of this.#claims.keys()) if (Number(claim) > lastClaim) this.#claims.delete(claim);
     this.#lastAsked.clear();
@@ -259,12 +263,12 @@ export class Truth {
   }
 
   #trueWhenAsked(row: Row): boolean {
-    // A removal takes the prices by itself.
+    // A removal deletes the prices by itself.
     if (row.state === 'pending' || row.state === 'removed') return row.prices === null;
     return this.#wasTrueAfter(row, this.#askedAt(row, Infinity));
   }
 
-  /** Whether it has what the partner said at some moment from `at` on. */
+  /** Decides whether it holds what the partner said at some moment from `at` on. */
   #wasTrueAfter(row: Row, at: number): boolean {
     const versions = this.#versions.get(row.sku) ?? [{ from: 0, content: NOT_FOUND }];
     return (
@@ -275,7 +279,7 @@ export class Truth {
     );
   }
 
-  /** When it was asked for what the mirror has of it. */
+  /** Returns when the request was sent whose answer the mirror holds. */
   #askedAt({ asked }: Row, never: number): number {
     return asked === null ? never : (this.#claims.get(asked) ?? never);
   }

@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** What `catalog.refresh_begin` gives back and `catalog.refresh_wait` takes. */
+/** What `catalog.refresh_begin` returns and `catalog.refresh_wait` takes. */
 interface Ticket {
   readonly skus: readonly string[];
 }
@@ -12,14 +12,14 @@ interface Caller {
   ticket: Ticket;
 }
 
-/** More of those that wait than there are places for are refused. */
+/** The code with which callers beyond the limit are refused. */
 const REFUSED = 'CM004';
 
-/** Sellers that have SKUs refreshed and wait for the answers, as `catalog.refresh_now` does, but without its sleep. */
+/** Sellers that have SKUs refreshed and wait for the answers like `catalog.refresh_now`, but without its sleep. */
 export class Callers {
   #waiting: Caller[] = [];
 
-  /** One more; whether it has something to wait for. */
+  /** Adds a caller. Returns whether it has something to wait for. */
   async call(sql: Sql, skus: readonly string[], at: number): Promise<boolean> {
     try {
       const [row] = await sql<[{ ticket: Ticket | null }]>`
@@ -32,7 +32,7 @@ export class Callers {
     }
   }
 
-  /** The SKUs that have been answered meanwhile, each with the moment after which the partner was to be asked. */
+  /** Returns the SKUs answered meanwhile, each with the moment after which the partner was to be asked. */
   async answered(sql: Sql): Promise<[string, number][]> {
     const all: [string, number][] = [];
     for (const caller of this.#waiting) {
@@ -50,7 +50,7 @@ export class Callers {
     return all;
   }
 
-  /** Their sessions are gone. */
+  /** Ends all sessions. */
   leave(): void {
     this.#waiting = [];
   }

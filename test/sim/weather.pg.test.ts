@@ -10,15 +10,15 @@ import { nextMidnight } from './time.ts';
 import { begin, beginNamed, CLOCKS, WEATHER } from './weather.ts';
 
 /*
- * At every minute of days on which this and that is wrong: work goes on, or readyz, `status`, status.json, the page
- * and the metric all say that something is wrong; and as long as nothing is, none of them does.
+ * Every minute of days with various failures: either work continues, or readyz, `status`, status.json, the page
+ * and the metric all report a problem. While nothing is wrong, none of them does.
  */
 
 const rig = useRig(() => Promise.resolve());
 
-/** Health has to know within a minute that nothing moves. */
+/** Health must report within a minute that nothing moves. */
 const KNOWN_WITHIN_MINUTES = 1;
-/** After this long without anything wrong, retries included, nothing is said any more. */
+/** This long after the last failure, retries included, nothing is reported any more. */
 const RECOVERED_MINUTES = 90;
 const FILL_MINUTES = 8;
 
@@ -45,7 +45,7 @@ class Watched {
     this.day.onAnswer = (route, raw) => this.#progress.answered(route, raw);
   }
 
-  /** A minute, and what must be said at its end. */
+  /** Passes a minute, and checks what is reported at its end. */
   async minute(name: string, isQuiet: boolean, learned: ReadonlySet<string> = NOTHING): Promise<void> {
     await this.day.pass(1 / 60);
     const still = await this.#progress.standsStill();
@@ -73,7 +73,7 @@ async function filled(seed: number): Promise<Watched> {
 }
 
 test.each([...Object.keys(WEATHER), ...Object.keys(CLOCKS)])(
-  '%s, for forty minutes: work goes on, or all five say that it does not',
+  '%s, for forty minutes: work continues, or all five reports say that it does not',
   async (name) => {
     const watched = await filled(7);
     const leave = await presentDaemon();
@@ -87,7 +87,7 @@ test.each([...Object.keys(WEATHER), ...Object.keys(CLOCKS)])(
   400_000,
 );
 
-test('an hour of quiet: nobody says anything else than healthy', async () => {
+test('an hour without failures: every report says healthy', async () => {
   const watched = await filled(11);
   const leave = await presentDaemon();
   try {
@@ -98,7 +98,7 @@ test('an hour of quiet: nobody says anything else than healthy', async () => {
 }, 400_000);
 
 test.each(Array.from({ length: runs(1) }, (_, n) => n + 1))(
-  'days of this and that, seed %d',
+  'days with random failures, seed %d',
   async (seed) => {
     const draw = seeded(seed);
     const watched = await filled(seed);

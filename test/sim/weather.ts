@@ -4,7 +4,7 @@ import type { Raw } from './partner.ts';
 import { QUIET } from './quiet.ts';
 import type { Rig } from './rig.ts';
 
-/** Begins what is wrong for a while; gives back how it ends. */
+/** Starts a fault, and returns how it ends. */
 export type Spell = (day: Day, rig: Rig, draw: Draw) => () => void;
 
 const MINUTE = 60_000;
@@ -36,7 +36,7 @@ const without =
     return () => (weather.missing = () => false);
   };
 
-/** What lasts; none of it is a lie. */
+/** Faults that last. None of them is a lie. */
 export const WEATHER: Readonly<Record<string, Spell>> = {
   'nothing but 403': answering(() => FORBIDDEN),
   'the partner is away': answering(() => ({ failed: 'network' })),
@@ -92,14 +92,14 @@ export const WEATHER: Readonly<Record<string, Spell>> = {
   },
 };
 
-/** Clocks of Postgres that are wrong; set right, and set wrong, between two minutes. */
+/** Wrong clocks of Postgres, set right and set wrong between two minutes. In milliseconds ahead. */
 export const CLOCKS: Readonly<Record<string, number>> = {
   'Postgres is ahead': 8 * 24 * 60 * MINUTE,
   'Postgres is behind': -60 * MINUTE,
   'Postgres is a little ahead': 10 * MINUTE,
 };
 
-/** Begins one that is drawn; gives back its name and how it ends. */
+/** Starts a drawn fault. Returns its name and how it ends. */
 export async function begin(
   day: Day,
   rig: Rig,

@@ -1,33 +1,35 @@
 import type { Sql, Tx } from '../../src/store/connection/db.ts';
 
-/** The process ended here: whatever it had in memory is gone. */
+/** The process ended here, and whatever it had in memory is gone. */
 export class Crash extends Error {
   override readonly name = 'Crash';
 }
 
-/** What happens to a replica's statements; the seed decides. */
+/** What happens to a replica's statements, as decided by the seed. */
 export interface Fortune {
-  /** Whether the scheduler takes over before this statement. */
+  /** Decides whether the scheduler takes over before this statement. */
   pauses(): boolean;
-  /** Statements, pieces of transactions among them, after which the process ends. */
+  /** Statements, including parts of transactions, after which the process ends. */
   readonly lifetime: number;
-  /** What becomes of a transaction that has come to its end. */
+  /** Decides how a transaction ends. */
   commit(): 'done' | 'conflict' | 'unanswered';
-  /** Whether the connection falls silent at this statement: before Postgres has it, or with the answer. */
+  /**
+   * Decides whether the connection goes silent at this statement: before Postgres receives it, or with the answer.
+   */
   statement(): 'answered' | 'silent before' | 'silent after';
   /** Waits until a statement without an answer is given up. */
   silence(): Promise<void>;
 }
 
-/** An error as Postgres or the driver gives it. */
+/** Creates an error like those of Postgres or the driver. */
 function storeError(code: string): Error {
   return Object.assign(new Error(`injected ${code}`), { code });
 }
 
-/** What is said of connections that a failover ends. */
+/** Codes of errors on connections that a failover ends. */
 const ENDED: ReadonlySet<unknown> = new Set(['57P01', 'CONNECTION_CLOSED', 'CONNECTION_ENDED']);
 
-/** True for the errors that a replica was made to see. */
+/** Decides whether an error was injected into a replica. */
 export function isInjected(error: unknown): boolean {
   if (error instanceof Crash) return true;
   if (!(error instanceof Error)) return false;
@@ -36,18 +38,18 @@ export function isInjected(error: unknown): boolean {
 
 type Waiting = { readonly go: () => void };
 
-/** A daemon's process: all its workers end with it. */
+/** A daemon's process, with which all its workers end. */
 export interface Daemon {
   alive: boolean;
   statements: number;
   readonly fortune: Fortune;
-  /** By so many milliseconds the clock of its machine is ahead. */
+  /** How many milliseconds the clock of its machine is ahead. */
   readonly host: { ahead: number };
 }
 
 /**
- * A worker of a daemon, with a connection of its own, which runs one job at a time, and only while the scheduler lets
- * it. It stops before statements where its fortune says so, and wherever it waits for the partner.
+ * A worker of a daemon, with a connection of its own. It runs one job at a time, only while the scheduler lets it.
+ * It stops before statements if its fortune says so, and wherever it waits for the partner.
  */
 export class Worker {
   readonly name: string;
@@ -70,29 +72,29 @@ export class Worker {
     return this.#job !== null;
   }
 
-  /** Whether it stands before a statement, free to go on. */
+  /** Whether it has stopped before a statement and can continue. */
   get paused(): boolean {
     return this.#gates.length > 0;
   }
 
-  /** Begins a job and runs it to where it stops. */
+  /** Starts a job and runs it until it stops. */
   async start(job: () => Promise<void>): Promise<void> {
     this.#job = job().finally(() => {
       this.#job = null;
       this.#wake();
     });
-    // The one who waits for it is `rest`; a job handles its own errors.
+    // `rest` waits for it, and a job handles its own errors.
     this.#job.catch(() => {});
     await this.#untilStill();
   }
 
-  /** Goes on from the statement it stands before. */
+  /** Continues from the statement before which it has stopped. */
   async go(): Promise<void> {
     for (const { go } of this.#gates.splice(0)) go();
     await this.#untilStill();
   }
 
-  /** Ends with its process: nothing that it has begun will be finished. */
+  /** Ends with its process: nothing that it has begun will finish. */
   async end(): Promise<void> {
     this.daemon.alive = false;
     for (const { go } of this.#gates.splice(0)) go();
@@ -100,7 +102,7 @@ export class Worker {
     await this.#untilStill();
   }
 
-  /** Waits for something outside; `then` goes on with it. Rejects when the process ends first. */
+  /** Waits for something outside, and continues with it. Rejects if the process ends first. */
   async answer<T>(register: (deliver: (value: T) => Promise<void>) => void): Promise<T> {
     this.#mustLive();
     this.#awaiting += 1;
@@ -195,7 +197,7 @@ export class Worker {
 
 type Run = () => Promise<unknown>;
 
-/** The same client, whose statements run when `before` lets them. */
+/** Returns the same client, whose statements run when `before` lets them. */
 function intercepted<S extends Sql | Tx>(
   sql: S,
   before: (run: Run) => Promise<unknown>,
@@ -213,7 +215,8 @@ function intercepted<S extends Sql | Tx>(
 }
 
 /**
- * A statement that is sent not before it is awaited and `before` lets it; until then it may be a piece of another one.
+ * Holds a statement back until it is awaited and `before` lets it run. Until then it may be part of another
+ * statement.
  */
 function held(query: Promise<unknown>, before: (run: Run) => Promise<unknown>): Promise<unknown> {
   const send = query.then.bind(query);

@@ -15,7 +15,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const NONE = { asked: 0, deferred: 0 };
 
-/** A call at `at` with so many SKUs asked and deferred, for the first time where not said. */
+/** A call at `at` with `asked` and `deferred` SKUs, all for the first time unless given otherwise. */
 const call = (at: number, asked: number, deferred: number, more: Partial<LiveAsks> = {}): LiveAsks => ({
   at,
   first: { asked, deferred },
@@ -26,7 +26,7 @@ const call = (at: number, asked: number, deferred: number, more: Partial<LiveAsk
 const second = (at: number, asked: number, deferred: number) =>
   call(at, 0, 0, { second: { asked, deferred } });
 
-/** What is remembered after calls, and what each of them showed. */
+/** Returns what is remembered after the calls, and what each of them showed. */
 function after(calls: readonly LiveAsks[], from: Remembered = NOTHING_REMEMBERED) {
   let remembered = from;
   const shown: AfterAsks[] = [];
@@ -41,7 +41,7 @@ function after(calls: readonly LiveAsks[], from: Remembered = NOTHING_REMEMBERED
 const every = (fromMs: number, toMs: number, stepMs: number, made: (at: number) => LiveAsks) =>
   Array.from({ length: Math.floor((toMs - fromMs) / stepMs) }, (_, i) => made(fromMs + i * stepMs));
 
-/** Ten minutes of 120 SKUs a minute, of which one in a minute is deferred, and is again five minutes later. */
+/** Ten minutes of 120 SKUs a minute, one of which is deferred every minute and again five minutes later. */
 const OWN = every(0, 10 * MINUTE, SECOND, (at) => {
   const isDeferred = at % MINUTE === 0;
   const again = isDeferred && at >= 5 * MINUTE;
@@ -49,29 +49,29 @@ const OWN = every(0, 10 * MINUTE, SECOND, (at) => {
 });
 
 describe('SKUs that are deferred for the first time', () => {
-  test('are a surprise as long as nobody knows what becomes of them', () => {
+  test('are unexpected as long as nobody knows how such SKUs end', () => {
     expect(after([call(0, 5, 0), call(SECOND, 5, 1)]).last.expected).toBe(false);
-    // Second asks that are computed are no reason either.
+    // Second requests that are computed do not make them expected either.
     expect(after([second(0, 20, 0), call(SECOND, 5, 1)]).last.expected).toBe(false);
   });
 
-  test('are expected where those before them were deferred again, as many as then', () => {
+  test('are expected, in the same number, if earlier ones were deferred again', () => {
     const { remembered } = after(OWN);
     const at = 10 * MINUTE;
     expect(afterAsks(remembered, call(at, 2, 1)).expected).toBe(true);
-    // All SKUs of some calls: that is not for a few of them.
+    // All SKUs of some calls: that does not come from a few SKUs.
     const block = after([call(at, 2, 2), call(at + 500, 2, 2), call(at + 1000, 2, 2)], remembered);
     expect([block.shown[0]?.expected, block.last.expected]).toEqual([true, false]);
   });
 
-  test('are expected no longer where those before them are computed, as for a ceiling', () => {
+  test('are no longer expected if earlier ones are computed, as under a ceiling', () => {
     const { remembered } = after(OWN);
     const computed = every(10 * MINUTE, 13 * MINUTE, 10 * SECOND, (at) => second(at, 1, 0));
     const { last } = after([...computed, call(13 * MINUTE, 2, 1)], remembered);
     expect(last.expected).toBe(false);
   });
 
-  test('once more were deferred than expected, the next ones are judged by themselves', () => {
+  test('are judged on their own once more were deferred than expected', () => {
     const { remembered } = after(OWN);
     const at = 10 * MINUTE;
     const block = [0, 1, 2, 3].map((n) => call(at + n * 500, 2, 2));
@@ -81,15 +81,15 @@ describe('SKUs that are deferred for the first time', () => {
     expect(after([...passed, call(at + 12_000, 2, 1)], exceeded).last.expected).toBe(true);
   });
 
-  test('are forgotten after ten minutes, and with a clock that was set back', () => {
+  test('are forgotten after ten minutes, and when a clock is set back', () => {
     const { remembered } = after(OWN);
     expect(afterAsks(remembered, call(30 * MINUTE, 2, 1)).expected).toBe(false);
     expect(afterAsks(remembered, call(-30 * MINUTE, 2, 1)).remembered.calls).toHaveLength(1);
   });
 });
 
-describe('from when on deferrals are explained', () => {
-  test('what was computed in a minute before is told once', () => {
+describe('the best minute before deferrals are explained', () => {
+  test('is reported once', () => {
     const before = every(0, 5 * MINUTE, SECOND, (at) => call(at, 5, 0));
     const again = every(6 * MINUTE, 7 * MINUTE, 10 * SECOND, (at) => second(at, 1, 1));
     const { shown } = after([...before, ...again]);
@@ -98,17 +98,17 @@ describe('from when on deferrals are explained', () => {
     expect(shown.findIndex(({ proven }) => proven !== null)).toBe(before.length + 4);
   });
 
-  test('not by second asks of which most are computed', () => {
+  test('is not reported if most second requests are computed', () => {
     expect(
       after(every(0, MINUTE, SECOND, (at) => second(at, 5, 2))).shown.every(({ proven }) => proven === null),
     ).toBe(true);
   });
 });
 
-describe('whether SKUs are deferred alike', () => {
+describe('SKUs deferred alike', () => {
   const before = every(0, 2 * MINUTE, SECOND, (at) => call(at, 5, 1));
 
-  test('is shown by second asks of those that were deferred some minutes ago', () => {
+  test('are recognised by second requests of SKUs that were deferred some minutes ago', () => {
     const { remembered } = after([
       ...before,
       ...every(6 * MINUTE, 7 * MINUTE, 6 * SECOND, (at) => second(at, 1, 0)),
@@ -116,7 +116,7 @@ describe('whether SKUs are deferred alike', () => {
     expect(areAlike(remembered, 7 * MINUTE)).toBe(true);
   });
 
-  test('not by a few of them, by such as are deferred again, nor by those of another time', () => {
+  test('are not recognised by few second requests, by repeated deferrals, or by those of another time', () => {
     const with_ = (calls: readonly LiveAsks[]) => areAlike(after(calls).remembered, 7 * MINUTE);
     expect(with_([...before, second(6 * MINUTE, 9, 0)])).toBe(false);
     expect(with_([...before, second(6 * MINUTE, 20, 6)])).toBe(false);
@@ -127,7 +127,7 @@ describe('whether SKUs are deferred alike', () => {
   });
 });
 
-test('those that were deferred again and again recover where most of the last ones were computed', () => {
+test('repeatedly deferred SKUs recover if most of the last ones were computed', () => {
   const recovering = (...calls: readonly (readonly [minute: number, asked: number, deferred: number])[]) =>
     areRecovering(
       after(
@@ -141,14 +141,14 @@ test('those that were deferred again and again recover where most of the last on
   expect(recovering([0, 50, 0], [5, 0, 0])).toBe(false);
 });
 
-test('of a call nothing is learned of SKUs that were deferred before, nor of all where that was expected', () => {
+test('a call teaches nothing of SKUs deferred before, nor of any deferral if it was expected', () => {
   const live = { asked: 5, answered: 2, deferred: 3 };
   expect(withoutOwn(live, { again: 0, expected: false })).toEqual(live);
   expect(withoutOwn(live, { again: 2, expected: false })).toEqual({ asked: 3, answered: 2, deferred: 1 });
   expect(withoutOwn(live, { again: 2, expected: true })).toEqual({ asked: 2, answered: 2, deferred: 0 });
 });
 
-test('whatever calls show, no more is remembered than ten minutes of five seconds each, and nothing is expected of nothing', () => {
+test('no more than ten minutes are remembered, in steps of five seconds, and nothing is expected without cause', () => {
   const any = record({
     laterMs: constantFrom(0, 500, 5000, 60_000, 3_600_000, -3_600_000),
     first: integer({ min: 0, max: 5 }),
@@ -167,7 +167,7 @@ test('whatever calls show, no more is remembered than ten minutes of five second
         });
         const next = afterAsks(remembered, made);
         remembered = next.remembered;
-        // Clocks that are set to and fro leave no more than there were calls.
+        // Clocks that are set back and forth leave no more entries than there were calls.
         expect(remembered.calls.length).toBeLessThanOrEqual(Math.min(drawn.length, 400));
         if (!hasAgain && made.first.deferred > 0) expect(next.expected).toBe(false);
         if (made.first.deferred === 0) expect(next.expected).toBe(true);

@@ -44,7 +44,10 @@ const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.liv
 const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
   planBatch(due, NOT_EARLY, { ...USUAL, ...limits })?.quotas ?? [];
 
-/** The quotas of so many calls, one after the other, while all that is due stays due; `limits`: of the nth one. */
+/**
+ * Returns the quotas of `calls` consecutive calls while all that is due stays due. `limits` may depend on the
+ * number of the call.
+ */
 function planEach(
   calls: number,
   due: readonly DueClass[],
@@ -75,7 +78,7 @@ const anyLimits = record({
 });
 
 describe('a batch', () => {
-  test('asks for as many SKUs as a call may hold and never more, for no more live ones than the budget, and for each class once', () => {
+  test('fills the call exactly, keeps within the live budget, and names each class once', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const quotas = plan(due, limits);
@@ -86,7 +89,7 @@ describe('a batch', () => {
     );
   });
 
-  test('leaves no slot empty while something due could have it', () => {
+  test('leaves no slot empty that something due could use', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const quotas = plan(due, limits);
@@ -99,11 +102,12 @@ describe('a batch', () => {
     );
   });
 
-  test('starves nobody: whatever stays due beside it, every class gets its slots within a few calls', () => {
+  test('starves no class: each gets slots within a few calls, whatever else stays due', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const everFull = due.map(({ lane, live }) => owe(lane, live, 100));
-        // Ten calls of one slot have each of five lanes behind; live SKUs and others take turns, and those that recover.
+        // Ten calls of one slot serve each of five lanes behind. Live SKUs alternate with others, and recovering
+        // ones take turns, too.
         const served = new Set(
           planEach(limits.recovering ? 30 : 20, everFull, limits)
             .flat()
@@ -114,10 +118,10 @@ describe('a batch', () => {
     );
   });
 
-  test('gives every class its part over a long time, in whatever rhythm live SKUs get slots', () => {
+  test('gives every class its part in the long run, in whatever rhythm live slots come', () => {
     const anyRhythm = record({
       promised: subarray([true, false]),
-      /** Calls from one live slot to the next, under a ceiling; 0: there is none. */
+      /** Calls from one live slot to the next, under a ceiling. 0: no ceiling. */
       every: constantFrom(0, 0.4, 1, 2, 3, 4, 7, 10, 14, 16, 20, 32),
     });
     assert(
@@ -137,9 +141,10 @@ describe('a batch', () => {
           const wanted = new Map<string, number>();
           for (const quotas of calls) {
             const slots = sum(quotas.filter((quota) => quota.live === live));
-            // Where promised SKUs have the rest, a twentieth of the slots; half of a slot goes round behind the first.
+            // If promised SKUs take the rest, a twentieth of the slots. Half of a slot rotates among the lanes
+            // behind the first.
             const left = promised.includes(live) ? Math.min(1, slots / 20) : Math.min(1, slots);
-            // Those that recover have half of the live slots before.
+            // Recovering SKUs take half of the live slots first.
             const shared = live && limits.recovering ? slots / 2 : slots;
             const part = promised.includes(live) ? 0 : Math.floor(shared / 20);
             for (const [n, lane] of lanes.entries())
@@ -160,16 +165,16 @@ describe('a batch', () => {
     );
   });
 
-  test('of nothing due is none at all', () => {
+  test('is null if nothing is due', () => {
     expect(planBatch([], NOT_EARLY, USUAL)).toBeNull();
   });
 
-  test('goes to what changed first, and gives every lane behind it a twentieth', () => {
+  test('goes to urgent SKUs first, and gives each lane behind a twentieth', () => {
     const due = DUE_LANES.map((lane) => owe(lane, false, 100));
     expect(counts(plan(due))).toEqual({ urgent: 75, live: 5, new: 5, error: 5, metadata: 5, sweep: 5 });
   });
 
-  test('for live SKUs alone fills its cheap slots with the SKUs whose sweep comes next', () => {
+  test('of only live SKUs fills its other slots with the SKUs whose sweep comes next', () => {
     const quotas = plan([owe('live', true, 100)], { spareSeconds: 1234 });
     expect(quotas).toEqual([
       { lane: 'live', live: true, count: 5, earlySeconds: 0 },
@@ -177,13 +182,13 @@ describe('a batch', () => {
     ]);
   });
 
-  test('takes a lane as early as it is told, the sweep by the greater of both', () => {
+  test('takes each lane as early as it is told, and the sweep by the greater of both values', () => {
     const early = { ...NOT_EARLY, live: 7, sweep: 100 };
     const due = [owe('live', true, 1), owe('sweep', false, 1)];
     expect(planBatch(due, early, USUAL)?.quotas.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
   });
 
-  test('takes no SKU of the live lane early that does not count as live: nobody lists it, and its turn is LIVE_INTERVAL', () => {
+  test('takes unlisted SKUs of the live lane no earlier than due', () => {
     const early = { ...NOT_EARLY, live: 7, sweep: 100 };
     const due = [owe('live', true, 1), owe('live', false, 1)];
     const [live, unlisted] = planBatch(due, early, USUAL)?.quotas ?? [];
@@ -193,12 +198,12 @@ describe('a batch', () => {
     ]);
   });
 
-  test('full of SKUs that nobody lists leaves live SKUs their slots, and every lane behind a twentieth', () => {
+  test('full of unlisted SKUs leaves live SKUs their slots, and each lane behind a twentieth', () => {
     const due = [owe('live', true, 100), ...DUE_LANES.slice(1).map((lane) => owe(lane, false, 100))];
     expect(counts(plan(due))).toEqual({ 'live live': 5, live: 79, new: 4, error: 4, metadata: 4, sweep: 4 });
   });
 
-  test('gives live SKUs that recover from deferrals half of the live slots, and no more than there are of them', () => {
+  test('gives live SKUs that recover from deferrals half of the live slots, up to their number', () => {
     const liveOf = (errors: number, limits: Partial<PlanLimits> = {}) =>
       planEach(14, [owe('live', true, 100), owe('error', true, errors)], limits).map((quotas) =>
         counts(quotas.filter(({ live }) => live)),
@@ -219,7 +224,7 @@ describe('a batch', () => {
     });
   });
 
-  test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
+  test('with few live slots gives one in every second turn to the lanes behind, in rotation', () => {
     const due = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
     const calls = planEach(4, due).map((quotas) => counts(quotas.filter(({ live }) => live)));
     expect(calls).toEqual([
@@ -230,19 +235,19 @@ describe('a batch', () => {
     ]);
   });
 
-  test('no larger than the live budget goes to live SKUs and then to the others', () => {
+  test('no larger than the live budget alternates between live SKUs and others', () => {
     const due = [owe('live', true, 100), owe('urgent', false, 100)];
     const sides = planEach(3, due, { callSkus: 3 }).map(counts);
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
   });
 });
 
-describe('what is promised', () => {
+describe('promised refreshes', () => {
   const promised = (live: boolean, count: number) => owe(PROMISED, live, count);
   const slotsOf = (quotas: readonly Quota[], live: boolean) =>
     quotas.find((quota) => quota.lane === PROMISED && quota.live === live)?.count ?? 0;
 
-  test('comes first and has as many slots as it needs, up to the part that is the others’', () => {
+  test('come first, and get all slots they need except the part of the others', () => {
     assert(
       property(
         anyDue,
@@ -265,12 +270,12 @@ describe('what is promised', () => {
     );
   });
 
-  test('is no more than a call holds, also where the others had less than their part and there is no slot now', () => {
+  test('never overfill a call, even if the others got less than their part before and have no slot now', () => {
     const due = [promised(true, 49), promised(false, 88), owe('urgent', true, 51), owe('live', false, 1)];
     for (const quotas of planEach(200, due, { liveBudget: 100 })) expect(sum(quotas)).toBe(100);
   });
 
-  test('leaves no slot empty, and each lane its turn, in calls of any size', () => {
+  test('leave no slot empty and each lane its part, in calls of any size', () => {
     const lanes = DUE_LANES.map((lane) => owe(lane, false, 100));
     for (const callSkus of [1, 2, 5, 20, 100]) {
       const seen = new Map<string, number>();

@@ -36,12 +36,12 @@ const member = (n: number, over: Partial<LineMember> = {}): LineMember => ({
   ...over,
 });
 
-describe('who is refreshed for it', () => {
+describe('the SKUs refreshed for a release', () => {
   const line = suspected();
   const now = NOW + 0.1;
   const members = Array.from({ length: 20 }, (_, i) => member(i, { weight: 1 + i }));
 
-  test('is a panel of eight others, those that gain most', () => {
+  test('are a panel of the eight others that gain most', () => {
     const panel = panelOf(line, members, PLAN, now);
     expect(panel.map(({ sku }) => sku)).toEqual(['S19', 'S18', 'S17', 'S16', 'S15', 'S14', 'S13', 'S12']);
     for (const { inMinutes, hazard } of panel) {
@@ -50,7 +50,7 @@ describe('who is refreshed for it', () => {
     }
   });
 
-  test('is nobody where the line is small, and nobody who was refreshed since', () => {
+  test('are none if the line is small, and none that were refreshed since', () => {
     expect(panelOf(line, members.slice(0, 11), PLAN, now)).toEqual([]);
     expect(panelOf(line, members.slice(0, 12), PLAN, now)).toHaveLength(8);
     expect(
@@ -63,13 +63,13 @@ describe('who is refreshed for it', () => {
     ).toEqual([]);
   });
 
-  test('are, once it is confirmed, all that are due sooner for it', () => {
+  test('are, once it is confirmed, all that become due sooner', () => {
     const pulled = releasedMembers(line, members, PLAN, now);
     expect(pulled).toHaveLength(20);
     for (const { inMinutes } of pulled) expect(inMinutes).toBe(0);
   });
 
-  test('all others have probably moved as well, though they are refreshed no sooner: they are due already, or hardly matter', () => {
+  test('include others that have probably moved but are not refreshed sooner: due already, or of little value', () => {
     const others = [member(1, { dueIn: 0 }), member(2, { dueIn: -90 }), member(3, { weight: 1e-6 })];
     const pulled = releasedMembers(line, others, PLAN, now);
     expect(pulled.map(({ sku }) => sku).toSorted()).toEqual(['S1', 'S2', 'S3']);
@@ -80,7 +80,7 @@ describe('who is refreshed for it', () => {
     expect(releasedMembers(line, [member(4, { minutes: 0 })], PLAN, now)).toEqual([]);
   });
 
-  test('are those again that had not moved, a little later, as long as the release goes on', () => {
+  test('include unmoved ones again a little later, as long as the release continues', () => {
     const known = { weight: 0.5, rate: PRIOR };
     const again = (age: number, over: Partial<LineRefresh> = {}) =>
       releaseRecheckMinutes(released(), refresh(NOW + 0.1 + age, { sizes: UNMOVED, ...over }), known, PLAN);
@@ -96,7 +96,7 @@ describe('who is refreshed for it', () => {
 describe('the boost', () => {
   const positive = (min: number, max: number) => fc.double({ min, max, noNaN: true });
 
-  test('makes a refresh worth more, and due sooner, the more likely the move is', () => {
+  test('makes a refresh more valuable, and due sooner, the more likely the move is', () => {
     fc.assert(
       fc.property(
         positive(0.01, 100),
@@ -120,7 +120,7 @@ describe('the boost', () => {
     );
   });
 
-  test('without a hazard is the usual wait, about', () => {
+  test('without a hazard gives about the usual wait', () => {
     const rate = { alpha: 10, beta: 10_000 };
     const usual = nextRefreshMinutes({ weight: 1, rate }, terms(0.5, 1e6));
     expect(boostedMinutes({ weight: 1, rate, hazard: 0 }, terms(0.5, 1e6)) / usual).toBeGreaterThan(0.9);
@@ -135,7 +135,7 @@ describe('the boost', () => {
   });
 });
 
-describe('what releases take', () => {
+describe('the cost of releases', () => {
   test('is remembered for two hours, and half of it is set aside', () => {
     const one = { ...NO_RELEASES, early: earlyAfter(NO_RELEASES, 240, NOW), earlyAt: NOW };
     expect(one.early).toBeCloseTo(2, 9);
@@ -144,7 +144,7 @@ describe('what releases take', () => {
     expect(setAside(one, NOW - 120)).toBeCloseTo(1, 9);
   });
 
-  test('leaves four fifths of the refreshes to the schedule at least', () => {
+  test('leaves at least four fifths of the refreshes to the schedule', () => {
     const groups = [{ count: 1000, lambda: 1 / 100, weight: 1 }];
     const threshold = (aside: number) => solveThreshold(groups, 100, 1e6, aside);
     expect(threshold(5)).toBeGreaterThan(threshold(0));

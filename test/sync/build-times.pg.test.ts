@@ -7,7 +7,7 @@ const store = useStore();
 const { partner, run } = useFollowed(store);
 
 test.each([-3 * DAY_MS, 3 * DAY_MS])(
-  'a build time is yet to come by the clock of Postgres, though that of the host is %i ms off',
+  'a build time in the future is recognised by the clock of Postgres, though the host’s is %i ms off',
   async (hostAheadMs) => {
     partner.hostAheadMs = hostAheadMs;
     const seenAt = async (generatedAt: Date) => {

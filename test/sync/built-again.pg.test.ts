@@ -6,7 +6,7 @@ import { baseline, line, marks, skuRow } from '../store/manifest.ts';
 import { useStore } from '../store/support.ts';
 import { built, SKUS, useFollowed } from './followed.ts';
 
-/* Snapshots are built again under names that were used before, as where the partner has restored a backup of them. */
+/* Snapshots are rebuilt under names that were used before, for example after the partner has restored a backup. */
 
 const store = useStore();
 const { partner, run, rest, minutesLater, found } = useFollowed(store);
@@ -18,7 +18,7 @@ async function lead(): Promise<void> {
   await run('delta');
 }
 
-/** Half a day goes by. */
+/** Lets half a day pass. */
 async function halfDayLater(): Promise<void> {
   await store.sql`update catalog_internal.left_tokens set left_at = left_at - interval '12 hours'`;
   await store.sql`
@@ -30,7 +30,7 @@ async function halfDayLater(): Promise<void> {
   await rest();
 }
 
-/** They have, half a day ago, and the manifest route has named s12 then. */
+/** Deltas led to s12 half a day ago, and the manifest route named s12 then. */
 async function ledTo12(): Promise<void> {
   await lead();
   partner.named = { ...partner.named, snapshotId: 's12', generatedAt: built(12) };
@@ -38,8 +38,8 @@ async function ledTo12(): Promise<void> {
   await halfDayLater();
 }
 
-describe('a snapshot that deltas have left is named with a later time than when they left it:', () => {
-  test('it was built again, so the delta, which says that nothing is new, is behind', async () => {
+describe('a snapshot that deltas have left is named with a time later than when they left it:', () => {
+  test('it was rebuilt, so the delta, which reports nothing new, is behind', async () => {
     await ledTo12();
     partner.named = { ...partner.named, snapshotId: 's9', generatedAt: built(20) };
     expect(await run('catalog-check')).toBe(30);
@@ -49,7 +49,7 @@ describe('a snapshot that deltas have left is named with a later time than when 
     expect(await found()).toMatchObject({ doubt: 'behind', asked: true, catalogState: 'stale' });
   });
 
-  test('its manifest sets the token, and tells what no delta has', async () => {
+  test('its manifest sets the token, and reports what no delta has', async () => {
     await ledTo12();
     const [moved = '', ...others] = SKUS;
     await store.sql`update catalog.skus set reported_at = clock_timestamp() where sku = ${moved}`;
@@ -63,7 +63,7 @@ describe('a snapshot that deltas have left is named with a later time than when 
     expect(await marks(store.sql)).toEqual({ [moved]: 'changed' });
   });
 
-  test('times that are of each answer, from a route that lags, cost one manifest, and not one each time', async () => {
+  test('times of each answer, from a route that lags, cost one manifest instead of one each time', async () => {
     await ledTo12();
     const lines = SKUS.map((sku) => line(sku));
     const asked: boolean[] = [];
@@ -80,13 +80,13 @@ describe('a snapshot that deltas have left is named with a later time than when 
       await minutesLater(31);
     }
     expect(asked).toEqual([false, true, false, false, false]);
-    // Where one stands still, times are of builds.
+    // Once one stands still, times are of builds.
     await run('catalog-check');
     await run('catalog-check');
     expect(await found()).toMatchObject({ doubt: 'suspected' });
   });
 
-  test('also where the manifest route has never named the token, and had named the other one of that id', async () => {
+  test('it is also recognised if the manifest route never named the token, but the other one of that id', async () => {
     await lead();
     await halfDayLater();
     partner.named = { ...partner.named, snapshotId: 's6', generatedAt: built(20) };
@@ -97,7 +97,7 @@ describe('a snapshot that deltas have left is named with a later time than when 
   });
 });
 
-test('a delta that was behind, and stands still, is so again of an id that was named before the manifest came', async () => {
+test('a delta that was behind and stands still is behind again for an id named before the manifest came', async () => {
   await ledTo12();
   await store.sql`delete from catalog_internal.left_tokens`;
   await store.sql`update catalog_internal.sync set delta_doubt = 'distrusted'`;
@@ -109,7 +109,7 @@ test('a delta that was behind, and stands still, is so again of an id that was n
   expect(await found()).toMatchObject({ doubt: 'behind' });
 });
 
-test('the token is rejected, and its snapshot was built again under its id: that is taken, whoever has named it', async () => {
+test('a snapshot rebuilt under the id of the rejected token is accepted, whoever has named it', async () => {
   partner.answers = () => {
     throw new PartnerError('snapshot-expired', 'delta', { status: 400 });
   };
@@ -128,7 +128,7 @@ test('the token is rejected, and its snapshot was built again under its id: that
   }
 });
 
-test('the own snapshot was built again while a delta ran: the next check finds it, although it has the same time', async () => {
+test('the mirror’s own snapshot, rebuilt while a delta ran, is found by the next check despite its equal time', async () => {
   await store.sql`update catalog_internal.tasks set running_until = now() where task = 'delta'`;
   partner.named = { ...partner.named, generatedAt: built(7) };
   await run('catalog-check');

@@ -17,8 +17,8 @@ import { actingLogins } from '../support/acting-login.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
- * What Postgres refuses of a bulk call, beside the rows of its answer, is counted for the judge of health until an
- * answer is stored: such a call ends without a word of its own.
+ * Errors of Postgres in a bulk call, apart from the rows of its answer, are counted for health until an answer is
+ * stored, because such a call ends without an event of its own.
  */
 
 const store = useStore();
@@ -63,7 +63,7 @@ function daemon(sql = store.sql) {
     } as unknown as SyncContext,
     MINUTE,
   );
-  /** The SQLSTATE with which a slice ends; null: with none. What waits after the one before waits no longer. */
+  /** Runs a slice and returns the SQLSTATE that it fails with, or null. Ends earlier waits before. */
   return async (): Promise<unknown> => {
     await store.sql`update catalog_internal.due set held_until = null where claim is null`;
     return await slice(signal, signal).then(
@@ -80,29 +80,32 @@ const REFUSALS = [
   ['a table that calls are planned by', 'catalog_internal.call_size', '42P01'],
 ] as const;
 
-test.each(REFUSALS)('%s is away: each call counts, until an answer is stored', async (_, table, state) => {
-  const { sql } = store;
-  const [schema, name] = table.split('.') as [string, string];
-  const run = daemon();
-  // What was stored seconds ago does not have the next answer forget them later.
-  expect(await run()).toBeNull();
-  expect(await faults()).toBeNull();
-  await mark(sql, ['S1']);
-  await sql.unsafe(`alter table ${table} rename to away`);
-  try {
-    expect(await run()).toBe(state);
-    expect(await faults()).toEqual({ kind: state, times: 1 });
-    expect(await run()).toBe(state);
-    expect(await faults()).toEqual({ kind: state, times: 2 });
-  } finally {
-    await sql.unsafe(`alter table ${schema}.away rename to ${name}`);
-  }
-  expect(await run()).toBeNull();
-  expect(await faults()).toBeNull();
-  expect((await ledger(sql)).get('S1')).toMatchObject({ claim: null, failures: 0 });
-});
+test.each(REFUSALS)(
+  'while %s is missing, each call counts as a fault until an answer is stored',
+  async (_, table, state) => {
+    const { sql } = store;
+    const [schema, name] = table.split('.') as [string, string];
+    const run = daemon();
+    // An answer stored seconds ago does not keep the next one from resetting the count.
+    expect(await run()).toBeNull();
+    expect(await faults()).toBeNull();
+    await mark(sql, ['S1']);
+    await sql.unsafe(`alter table ${table} rename to away`);
+    try {
+      expect(await run()).toBe(state);
+      expect(await faults()).toEqual({ kind: state, times: 1 });
+      expect(await run()).toBe(state);
+      expect(await faults()).toEqual({ kind: state, times: 2 });
+    } finally {
+      await sql.unsafe(`alter table ${schema}.away rename to ${name}`);
+    }
+    expect(await run()).toBeNull();
+    expect(await faults()).toBeNull();
+    expect((await ledger(sql)).get('S1')).toMatchObject({ claim: null, failures: 0 });
+  },
+);
 
-test('what passes by itself, or is told of elsewhere, does not count', async () => {
+test('errors that pass by themselves or are reported elsewhere do not count', async () => {
   const { sql } = store;
   const impatient = connect(store.url, { max: 2 });
   const run = daemon(impatient);
@@ -118,7 +121,7 @@ test('what passes by itself, or is told of elsewhere, does not count', async () 
   }
 });
 
-test('a privilege that is lacking is said to be that, whether to read state or to write the answer', async () => {
+test('a missing privilege is reported as such, both for reading state and for writing the answer', async () => {
   const { sql } = store;
   await using logins = await actingLogins(sql, store.url);
   const role = connect(await logins.login(), { max: 4 });

@@ -23,11 +23,11 @@ test.each([
   ['bad-request', true],
   ['answer-too-large', true],
   ['not-stored', true],
-] as const)('whether %s is a rejection: %s', (kind, rejects) => {
+] as const)('%s is a rejection: %s', (kind, rejects) => {
   expect(isRejection(kind)).toBe(rejects);
 });
 
-test('calls that are rejected after an outage pause as after the outage, until as many are rejected in a row', () => {
+test('rejected calls after an outage pause as after the outage, until as many are rejected in a row', () => {
   const minutes = (failures: number, rejections: number) => {
     const call = { kind: 'bad-request', skus: 1, failures, rejections, hadFailed: false } as const;
     return afterFailedCall(call, size(), settingsWith()).pauseMs / 60_000;
@@ -38,22 +38,22 @@ test('calls that are rejected after an outage pause as after the outage, until a
   expect([3, 4, 5, 6, 7, 8].map((failures) => minutes(failures, failures))).toEqual([1, 2, 4, 8, 16, 30]);
 });
 
-describe('after a call that failed', () => {
-  test('once, its size is suspected, and not limited: it may be one of its SKUs', () => {
+describe('after a failed call', () => {
+  test('its size is suspected but not limited the first time: the cause may be one of its SKUs', () => {
     expect(failed(size(), 100)).toEqual(size({ step: 1, suspected: 100 }));
   });
 
-  test('with one SKU nothing is learned of sizes', () => {
+  test('of one SKU nothing is learned about sizes', () => {
     expect(failed(size(), 1)).toBeNull();
     expect(failed(size({ suspected: 100 }), 1)).toBeNull();
   });
 
-  test('twice, half of it is the size; or as many as have worked', () => {
+  test('the size is halved the second time, or set to what has worked', () => {
     expect(failed(size({ suspected: 100 }), 100)).toMatchObject({ size: 50, failing: 100, suspected: null });
     expect(failed(size({ suspected: 100, proven: 70 }), 100)).toMatchObject({ size: 70, proven: 70 });
   });
 
-  test('of a size that has worked since, it is suspected anew', () => {
+  test('a size that has worked since is suspected anew', () => {
     expect(failed(size({ suspected: 100, proven: 100 }), 100)).toMatchObject({
       size: null,
       suspected: 100,
@@ -61,7 +61,7 @@ describe('after a call that failed', () => {
     });
   });
 
-  test('that was a trial of a larger size, the next one waits for twice as many calls', () => {
+  test('that tried a larger size, the next try waits for twice as many calls', () => {
     const trial = size({ size: 60, proven: 30, suspected: 60, patience: 40 });
     expect(failed(trial, 60)).toMatchObject({ size: 30, failing: 60, patience: 80 });
     expect(failed(size({ size: 60, proven: 60, suspected: 80, patience: 40 }), 80)).toMatchObject({
@@ -75,12 +75,12 @@ describe('after a call that worked', () => {
     expect(worked(size(), 100)).toBeNull();
   });
 
-  test('a size that was suspected is cleared by as many SKUs, and not by fewer', () => {
+  test('a suspected size is cleared by at least as many SKUs', () => {
     expect(worked(size({ suspected: 50 }), 50)).toEqual(size({ step: 1 }));
     expect(worked(size({ suspected: 50 }), 49)).toMatchObject({ suspected: 50, proven: 49 });
   });
 
-  test('a limit is tried again after as many full calls as patience says', () => {
+  test('a larger size is tried after as many full calls as patience says', () => {
     const limited = size({ size: 30, failing: 60, proven: 30, worked: 38, patience: 40 });
     expect(worked(limited, 30)).toMatchObject({ size: 30, worked: 39 });
     expect(worked({ ...limited, worked: 39 }, 30)).toMatchObject({ size: 45, suspected: 45, worked: 0 });
@@ -88,7 +88,7 @@ describe('after a call that worked', () => {
   });
 });
 
-test('each call that fails in a row makes the next one a quarter as large, down to one SKU', () => {
+test('each failed call in a row makes the next one a quarter as large, down to one SKU', () => {
   expect([0, 1, 2, 3, 4, 50].map((failures) => skusOfCall({ size: null }, MOST, failures))).toEqual([
     100, 25, 6, 1, 1, 1,
   ]);

@@ -20,17 +20,17 @@ const WELL = {
   deltaLate: false,
   said: [],
 };
-/** A mirror whose snapshot prices are not fresh, whatever the delta says, and that has asked for a manifest. */
+/** A mirror whose snapshot prices are not fresh, whatever the delta says, and that has requested a manifest. */
 const DOUBTED = { price: 'delta_late', asked: true, silent: true, catalogState: 'stale', deltaLate: true };
 const BEHIND = { ...WELL, ...DOUBTED, doubt: 'behind', behind: true, said: ['delta.behind'] };
 
 const S12 = { snapshotId: 's12', generatedAt: built(12) };
 
-describe('the delta says that nothing is new, and the manifest route names a newer snapshot:', () => {
-  test('it is behind where that lasts for longer than a delta may take, and prices do not look fresh', async () => {
+describe('if the delta reports nothing new while the manifest route names a newer snapshot,', () => {
+  test('it is behind once that lasts longer than a delta may take, and prices no longer count as fresh', async () => {
     partner.named = { ...partner.named, ...S12 };
     expect(await run('catalog-check')).toBe(30);
-    // A poll at once: it may just have been built.
+    // A poll follows at once: the snapshot may just have been built.
     expect(await found()).toEqual({ ...WELL, doubt: 'suspected' });
     expect(await isDue(store.sql, 'delta')).toBe(true);
     await minutesLater(29);
@@ -39,13 +39,13 @@ describe('the delta says that nothing is new, and the manifest route names a new
     await minutesLater(2);
     await run('catalog-check');
     expect(await found()).toEqual(BEHIND);
-    // It is said once, and asked for each time.
+    // It is reported once, but the manifest is requested each time.
     await rest();
     await run('catalog-check');
     expect(await found()).toEqual(BEHIND);
   });
 
-  test('ordinary lag, in which the next poll or the one after that leads to it, is none', async () => {
+  test('it is not behind if the next poll or the one after leads to that snapshot', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     await run('delta');
@@ -58,7 +58,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual(WELL);
   });
 
-  test('a delta that goes past it, to one that was built since, is not behind', async () => {
+  test('it is not behind if it goes past that snapshot, to one built since', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     partner.answers = (since) => (since === 's6' ? { toSnapshot: 's18' } : {});
@@ -67,7 +67,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual(WELL);
   });
 
-  test('a manifest route that lags behind the delta is no alarm, however long it does', async () => {
+  test('there is no alarm if the manifest route lags behind the delta, however long', async () => {
     partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
     await run('delta');
     for (const snapshotId of ['s6', 's6', 's9']) {
@@ -78,7 +78,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     }
   });
 
-  test('one that moves, and always to a snapshot that is older than the named one, is behind too', async () => {
+  test('it is behind, too, if it moves but always to a snapshot older than the named one', async () => {
     for (const [snapshotId, hour] of [
       ['s9', 9],
       ['s12', 12],
@@ -92,7 +92,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual(BEHIND);
   });
 
-  test('once it leads on, it is checked at once whether that is where the catalog is', async () => {
+  test('as soon as it leads on, a check follows whether that is where the catalog is', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     await minutesLater(31);
@@ -105,7 +105,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual({ ...WELL, asked: true, said: ['delta.behind'] });
   });
 
-  test('a manifest ends it; and until the delta has moved by itself, the next newer snapshot tells soon', async () => {
+  test('a manifest ends the doubt, but until the delta moves by itself, a newer snapshot is reported soon', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     await minutesLater(31);
@@ -139,7 +139,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual(WELL);
   });
 
-  test('an answer of the manifest route that a cache has kept for long is no check', async () => {
+  test('an old cached answer of the manifest route does not count as a check', async () => {
     partner.named = { ...partner.named, ...S12, isOld: true };
     expect(await run('catalog-check')).toBe(1);
     const [task] =
@@ -162,7 +162,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     ['fewer SKUs', { skuCount: 10 }, { listed: -10, live: 0 }],
     ['more live SKUs', { livePricedSkuCount: 10 }, { listed: 0, live: 10 }],
     ['a later build', { generatedAt: built(7) }, { rebuilt: true }],
-  ])('%s: a delta was lost, and a manifest is asked for', async (_, differs, difference) => {
+  ])('%s: a delta was lost, and a manifest is requested', async (_, differs, difference) => {
     partner.named = { ...partner.named, ...differs };
     expect(await run('catalog-check')).toBe(60);
     expect(await found()).toEqual(differing(difference));
@@ -182,7 +182,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toEqual(WELL);
   });
 
-  test('what it has of live SKUs and of those that it lists, beside others that nobody does: nothing follows', async () => {
+  test('the same counts, beside live SKUs that nobody lists: nothing follows', async () => {
     await knownSkus(
       store.sql,
       Array.from({ length: 10 }, (_, n) => `L${n}`),
@@ -201,7 +201,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
   test.each([
     ['runs', { outcome: 'done', running: true }],
     ['broke off', { outcome: 'internal', running: false }],
-  ])('other counts while a delta %s, which may be applied in part: nothing follows', async (_, delta) => {
+  ])('other counts while a delta %s, which may be partly applied: nothing follows', async (_, delta) => {
     await store.sql`
       update catalog_internal.tasks set outcome = ${delta.outcome}, running_until = case when ${delta.running} then now() end
       where task = 'delta'`;
@@ -210,7 +210,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toEqual(WELL);
   });
 
-  test('what it has again: the difference is over', async () => {
+  test('the right counts again: the difference is over', async () => {
     partner.named = { ...partner.named, skuCount: 30 };
     await run('catalog-check');
     await knownSkus(
@@ -221,7 +221,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toMatchObject({ catalogDifference: null, deltaLate: false });
   });
 
-  test('a later build, and then the one that it has: two servers date it differently, and the difference is over', async () => {
+  test('a later build, then its own: two servers date it differently, and the difference is over', async () => {
     const named = { ...partner.named };
     partner.named = { ...named, generatedAt: built(7) };
     await run('catalog-check');
@@ -237,7 +237,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toMatchObject({ catalogDifference: null, catalogState: 'ok', deltaLate: false });
   });
 
-  test('an earlier build than that which its manifest has: it is older, and what was built again stays', async () => {
+  test('an earlier build than its manifest’s: that is older, and the difference stays', async () => {
     const lines = SKUS.map((sku) => line(sku));
     await baseline(store.url, lines, { token: { snapshotId: 's6', generatedAt: built(7), lines: 20 } });
     await run('delta');
@@ -252,7 +252,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(offered).toBe('older-snapshot');
   });
 
-  test('when it was built, for the first time since the delta led to it: it is as young as that', async () => {
+  test('its build time, for the first time since the delta led to it: it is stored', async () => {
     partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
     await run('delta');
     partner.named = { ...partner.named, ...S12 };
@@ -260,7 +260,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotGeneratedAt: built(12) });
   });
 
-  test('when it was built, first with a manifest that is then refused: it is as young as that, too', async () => {
+  test('its build time, first with a manifest that is then refused: it is stored, too', async () => {
     partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
     await run('delta');
     await noteSnapshotSeen(store.sql, S12);
@@ -269,7 +269,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotGeneratedAt: built(12) });
   });
 
-  test('a later build each time: the time is of something else, and a manifest is asked for ever more seldom', async () => {
+  test('a later build each time: it dates something else, and manifests are requested ever more rarely', async () => {
     const asked: boolean[] = [];
     for (let hour = 7; hour < 16; hour += 1) {
       partner.named = { ...partner.named, generatedAt: built(hour) };
@@ -285,14 +285,14 @@ describe("the manifest route says of the mirror's own snapshot", () => {
       await minutesLater(60);
     }
     expect(asked).toEqual([true, true, false, true, false, false, false, true, false]);
-    // Where it stands still, the next one counts at once.
+    // Once it stands still, the next later build counts at once.
     await run('catalog-check');
     partner.named = { ...partner.named, generatedAt: built(17) };
     await run('catalog-check');
     expect((await found()).catalogDifference).toEqual({ rebuilt: true });
   });
 
-  test('other counts, of which its manifests have nothing: they are of the answer, and one is asked for ever more seldom', async () => {
+  test('counts that no manifest confirms: manifests are requested ever more rarely', async () => {
     const [other = line('A00'), ...lines] = SKUS.map((sku) => line(sku));
     const asked: boolean[] = [];
     const checked = async (livePricedSkuCount: number, listed = [other, ...lines]) => {
@@ -306,11 +306,11 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     };
     for (let hour = 0; hour < 8; hour += 1) asked.push(await checked(10 + hour));
     expect(asked).toEqual([true, true, false, true, false, false, false, true]);
-    // Then not for eight hours; and where they are right once, for four.
+    // Then not for eight hours, and after one right answer not for four.
     for (let hour = 0; hour < 7; hour += 1) expect(await checked(10)).toBe(false);
     expect(await checked(0)).toBe(false);
     expect(await checked(10)).toBe(true);
-    // What its manifest has is no such count.
+    // Counts that its manifest confirms are not of that kind.
     await store.sql`update catalog_internal.sync set manifest_applied_at = manifest_applied_at - interval '7 days'`;
     expect(await checked(10, [{ ...other, priceSource: 'live', hash: null }, ...lines])).toBe(true);
     expect([...(await store.sql`select from catalog_internal.idle_manifests`)]).toEqual([]);
@@ -329,7 +329,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toEqual(WELL);
   });
 
-  test('that all is live, as it did of a manifest whose file listed none: that is no incident', async () => {
+  test('that all is live, as with a manifest whose file listed none: no incident follows', async () => {
     await baseline(
       store.url,
       SKUS.map((sku) => line(sku)),

@@ -9,10 +9,10 @@ import {
 } from '../../src/sync/catalog-check-decision.ts';
 
 const HOUR_MS = 3_600_000;
-/** By the clock of the mirror, as by that of the partner. */
+/** A time by the clocks of both mirror and partner. */
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, 0, hour * 60));
 
-/** A mirror whose delta led to s6, which was built at six, some minutes later. */
+/** A mirror whose delta led to s6, built at six o'clock, some minutes later. */
 const FOLLOWING: CatalogStanding = {
   now: at(13),
   snapshotId: 's6',
@@ -122,7 +122,7 @@ describe('the delta, when a newer snapshot is named,', () => {
     ['suspected', null],
     ['behind', null],
     ['distrusted', 'distrusted'],
-  ])('else from %s becomes %s', (before, after) => {
+  ])('otherwise turns from %s to %s', (before, after) => {
     const standing = { ...FOLLOWING, doubt: before, behindSince: at(1) };
     expect(doubtAfter({ snapshotId: 's6', generatedAt: at(6) }, standing)).toBe(after);
     expect(doubtAfter({ snapshotId: 's0', generatedAt: at(0) }, standing)).toBe(after);
@@ -139,7 +139,7 @@ test.each<[DeltaDoubt | null, { catalogCheckMs?: number; deltaMs?: number }, num
   ['distrusted', { deltaMs: 20 }, 20],
   ['distrusted', { deltaMs: 90 }, 60],
 ])(
-  'where the delta is %s, and the intervals are %j, the next check comes after %d minutes',
+  'if the delta is %s and the intervals are %j, the next check comes after %d minutes',
   (doubt, other, minutes) => {
     const intervals = { catalogCheckMs: 60, deltaMs: 5, ...other };
     const ms = { catalogCheckMs: intervals.catalogCheckMs * 60_000, deltaMs: intervals.deltaMs * 60_000 };

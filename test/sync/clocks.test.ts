@@ -7,7 +7,7 @@ const NOON = Date.parse('2026-11-20T12:00:00Z');
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** All clocks right, `ms` after noon, but for what is said. */
+/** A sample `ms` after noon in which all clocks are right, except by `off`. */
 const at = (ms: number, off: Partial<Record<'postgres' | 'host' | 'partner', number>> = {}): ClockSample => ({
   postgres: NOON + ms + (off.postgres ?? 0),
   host: NOON + ms + (off.host ?? 0),
@@ -16,7 +16,7 @@ const at = (ms: number, off: Partial<Record<'postgres' | 'host' | 'partner', num
   uncertaintyMs: 1,
 });
 
-/** Judges readings of the same process, one after the other. */
+/** Judges samples of the same process, one after the other. */
 function judgeAll(...samples: readonly ClockSample[]) {
   let before: ClocksBefore | null = null;
   return samples.map((sample) => {
@@ -32,23 +32,23 @@ describe('a clock that jumps', () => {
     ['postgres', { postgres: -3000 }, -3000],
     ['host', { host: -HOUR }, -HOUR],
     ['both', { postgres: 8 * HOUR, host: 8 * HOUR }, 8 * HOUR],
-  ] as const)('is told by the one that runs on: %s', (clock, off, ms) => {
+  ] as const)('is recognised by the other clock: %s', (clock, off, ms) => {
     const [, judged] = judgeAll(at(0), at(2000, off));
     expect(judged?.jump).toEqual({ clock, ms });
   });
 
-  test('has not, where its reading took long', () => {
+  test('is not assumed if the reading took long', () => {
     const slow = { ...at(60_000, { postgres: -25_000 }), uncertaintyMs: 25_000 };
     expect(judgeAll(at(0), slow)[1]?.jump).toBeNull();
   });
 
-  test('has, by so much more than a reading can be off', () => {
+  test('is recognised beyond the uncertainty of a reading', () => {
     expect(judgeAll(at(0), at(2000, { postgres: 2002 }))[1]?.jump).toBeNull();
     expect(judgeAll(at(0), at(2000, { postgres: 2003 }))[1]?.jump).not.toBeNull();
   });
 });
 
-describe('where clocks differ', () => {
+describe('if clocks differ, the wrong one', () => {
   test.each([
     ['none by a minute', { postgres: 60_000, partner: 0 }, null],
     ['postgres, as the partner agrees with the host', { postgres: HOUR, partner: 500 }, ['postgres', HOUR]],
@@ -56,12 +56,12 @@ describe('where clocks differ', () => {
     ['the partner, as both of ours agree', { partner: -HOUR }, ['partner', -HOUR]],
     ['nobody knows which', { postgres: HOUR }, ['unknown', HOUR]],
     ['nobody knows which of three', { postgres: HOUR, partner: -HOUR }, ['unknown', HOUR]],
-  ] as const)('is wrong: %s', (_, off, wrong) => {
+  ] as const)('is %s', (_, off, wrong) => {
     const judged = judgeClocks(null, at(0, off)).wrong;
     expect(judged && [judged.clock, judged.aheadMs]).toEqual(wrong);
   });
 
-  test('the one that jumped is wrong, until they agree again', () => {
+  test('is the one that jumped, until they agree again', () => {
     const off = { postgres: -8 * DAY };
     const all = judgeAll(at(0), at(2000, off), at(4000, off), at(6000), at(8000, { host: HOUR }));
     const clocks = all.map(({ wrong }) => wrong?.clock ?? null);
@@ -72,12 +72,12 @@ describe('where clocks differ', () => {
     ['this machine has stood still', { postgres: 3 * DAY, partner: 3 * DAY }, 'host'],
     ['that of Postgres was set', { postgres: 3 * DAY, partner: 0 }, 'postgres'],
   ] as const)(
-    "where Postgres's alone has jumped forward, only a new answer of the partner tells that %s",
+    'stays unknown after Postgres jumped forward, until the partner’s next answer shows that %s',
     (_, off, told) => {
       const { postgres } = off;
       const all = judgeAll(
         at(0, { partner: 0 }),
-        // What the partner had said, and the time by this process since.
+        // The partner's earlier answer, advanced by the time of this process since.
         at(2000, { postgres, partner: 0 }),
         at(4000, { postgres }),
         at(6000, off),
@@ -94,7 +94,7 @@ describe('where clocks differ', () => {
     ['host', { postgres: -HOUR, partner: 0 }, { host: 3000 }, 'postgres', -HOUR - 3000],
     ['postgres', { host: 600_000, partner: 0 }, { postgres: -3000 }, 'host', 603_000],
   ] as const)(
-    'a small step of the %s does not explain a difference of before, and takes no word of the partner away',
+    'is still known after a small step of the %s, which does not explain an earlier difference',
     (_, off, step, clock, aheadMs) => {
       const { partner: _said, ...unknown } = off;
       const all = judgeAll(
@@ -116,11 +116,11 @@ describe('where clocks differ', () => {
     },
   );
 
-  test('two that are one and were set are wrong, not the partner', () => {
+  test('is ours if host and Postgres share a clock that was set, not the partner’s', () => {
     const set = { postgres: HOUR, host: HOUR };
     const all = judgeAll(
       at(0, { partner: 0 }),
-      // Of the time that a machine has slept the partner's last answer knows nothing.
+      // The partner's last answer does not include the time that a machine has slept.
       at(2000, { ...set, partner: 0 }),
       at(4000, set),
       at(6000, { ...set, partner: 0 }),
@@ -131,7 +131,7 @@ describe('where clocks differ', () => {
   });
 
   test.each([-65_000, -HOUR, 65_000, 2 * DAY])(
-    'a partner that is off by %i ms is so after a sleep, too',
+    'is the partner’s after a sleep, too, if it is off by %i ms',
     (off) => {
       const slept = { postgres: 8 * HOUR, host: 8 * HOUR };
       const clocks = judgeAll(
@@ -153,7 +153,7 @@ describe('where clocks differ', () => {
     },
   );
 
-  test('the one that jumped is wrong, too, where the partner is off and agrees with neither', () => {
+  test('is the one that jumped even if the partner is off and agrees with neither', () => {
     const off = { partner: -HOUR };
     const clocksOf = (then: { postgres?: number; host?: number; partner: number }) =>
       judgeAll(at(0, off), at(2000, then), at(4000, then), at(6000, off), at(8000, off)).map(
@@ -167,7 +167,7 @@ describe('where clocks differ', () => {
       'partner',
     ]);
     expect(clocksOf({ ...off, host: 2 * HOUR })).toEqual(['partner', 'host', 'host', 'partner', 'partner']);
-    // By as much as it was off it still is: of the clock of Postgres that was set, and of a machine that stood still.
+    // If it is still off by as much: either the clock of Postgres was set, or a machine stood still.
     expect(clocksOf({ ...off, postgres: 2 * HOUR })).toEqual([
       'partner',
       'unknown',
@@ -180,7 +180,7 @@ describe('where clocks differ', () => {
   });
 });
 
-test('of a host that is one with Postgres no sleep is ever blamed on its clock, and each clock that is set wrong is', () => {
+test('if host and Postgres share a clock, a sleep is never blamed on it, but a wrong setting always is', () => {
   const event = record({
     what: constantFrom('slept' as const, 'set' as const, 'set right' as const),
     ms: constantFrom(-2 * HOUR, -130_000, 130_000, HOUR, 9 * DAY),
@@ -217,7 +217,7 @@ test('of a host that is one with Postgres no sleep is ever blamed on its clock, 
   );
 });
 
-test('one of three that is off is named, whatever was before; and nobody is while they agree', () => {
+test('one wrong clock of three is named, and none while they agree', () => {
   const off = constantFrom(-8 * DAY, -HOUR, -61_000, 61_000, HOUR, 8 * DAY);
   const small = integer({ min: -29_000, max: 29_000 });
   const drawn = record({

@@ -10,7 +10,7 @@ import { afterDeferral, afterError, type Deferrals, ownOf, UNDEFERRED } from './
 const store = useStore();
 const LANES: readonly Deferrals['lane'][] = ['urgent', 'live', 'new', 'error'];
 
-test('drawn: the ledger counts deferrals as the simulated one does, whether the ceiling was met or not, and through errors', async () => {
+test('the ledger counts drawn deferrals like the simulation, with and without a ceiling, and through errors', async () => {
   const { sql } = store;
   let drawnSoFar = 0;
   await fc.assert(

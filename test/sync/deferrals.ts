@@ -1,6 +1,6 @@
 import { CEILING_MET, MOST_UNCOUNTED } from '../../src/store/ledger/due.ts';
 
-/** What the ledger has of a live SKU's deferrals in a row. */
+/** What the ledger knows about a live SKU's consecutive deferrals. */
 export interface Deferrals {
   readonly deferrals: number;
   readonly lastError: typeof CEILING_MET | 'reported' | null;
@@ -9,18 +9,18 @@ export interface Deferrals {
 
 export const UNDEFERRED: Deferrals = { deferrals: 0, lastError: null, lane: 'live' };
 
-/** How many may be for reasons of its own (store/ledger/due.ts). */
+/** Returns how many deferrals may have reasons of the SKU's own (store/ledger/due.ts). */
 export const ownOf = ({ deferrals, lastError }: Omit<Deferrals, 'lane'>): number =>
   lastError === CEILING_MET && deferrals <= MOST_UNCOUNTED ? 0 : deferrals;
 
-/** After an error: what was in vain while the ceiling was met counts no more for it. */
+/** Returns the state after an error. Deferrals from while the ceiling was met no longer count for the ceiling. */
 export const afterError = (before: Deferrals): Deferrals => ({
   deferrals: ownOf(before),
   lastError: 'reported',
   lane: 'error',
 });
 
-/** After another one (store/answer/writes.ts), while the ceiling was met or not. */
+/** Returns the state after another deferral (store/answer/writes.ts), with the ceiling met or not. */
 export function afterDeferral(before: Deferrals, isCeilingMet: boolean): Deferrals {
   const own = ownOf(before);
   const deferrals = own === 0 && !isCeilingMet ? 1 : before.deferrals + 1;

@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 const LANES = { live: 2, error: 4 };
 
-/** SKUs that the partner defers, or has in errors, whatever else it is asked; of the others it knows none. */
+/** SKUs that the partner always defers, or always has in errors. It does not know any other. */
 let deferred: readonly string[];
 let errors: readonly string[];
 let asked: (readonly string[])[];
@@ -51,7 +51,7 @@ beforeEach(() => {
   } as unknown as SyncContext;
 });
 
-/** Makes one call for what is due; all waits are over by then. */
+/** Makes one call for what is due, after ending all waits. */
 async function call(): Promise<readonly string[]> {
   await store.sql`update catalog_internal.due set held_until = null`;
   ctx.floors.reset();
@@ -74,7 +74,7 @@ async function live(...skus: string[]): Promise<void> {
   await mark(store.sql, skus, 'live', true);
 }
 
-describe('a live SKU that is deferred each time, while another is computed', () => {
+describe('a live SKU that is deferred each time while another is computed', () => {
   const again = async (times: number) => {
     for (let n = 0; n < times; n += 1) {
       await mark(store.sql, ['B'], 'live', true);
@@ -83,7 +83,7 @@ describe('a live SKU that is deferred each time, while another is computed', () 
     return (await rows()).get('A');
   };
 
-  test('waits longer from the third time on, and leaves its place before the others', async () => {
+  test('waits longer from the third time on, and no longer comes before the others', async () => {
     await live('A', 'B');
     deferred = ['A'];
     expect(await again(1)).toMatchObject({ deferrals: 1, lane: LANES.live, minutes: 5 });
@@ -94,7 +94,7 @@ describe('a live SKU that is deferred each time, while another is computed', () 
     expect(await again(1)).toMatchObject({ deferrals: 0 });
   });
 
-  test('is no evidence of a ceiling, nor of a smaller budget', async () => {
+  test('is no evidence of a ceiling or of a smaller budget', async () => {
     await live('A', 'B');
     deferred = ['A'];
     await again(1);
@@ -110,7 +110,7 @@ describe('a live SKU that is deferred each time, while another is computed', () 
   });
 });
 
-test('a live SKU that is deferred again takes nothing of the ceiling: another one may be asked for at once', async () => {
+test('a live SKU that is deferred again uses nothing of the ceiling: another may be asked for at once', async () => {
   await live('A', 'B');
   deferred = ['A'];
   const asOf = async () => {
@@ -123,14 +123,14 @@ test('a live SKU that is deferred again takes nothing of the ceiling: another on
   await store.sql`
     update catalog_internal.live_ceiling set per_minute = 1, since = now(), credit_from = now() - interval '2 minutes'`;
   expect(await call()).toEqual(['A']);
-  // A minute is what one takes.
+  // One SKU takes a minute.
   expect(await asOf()).toBeLessThan(-50);
   await store.sql`update catalog_internal.due set due_at = now() where sku = 'B'`;
   expect(await call()).toContain('B');
   expect(await asOf()).toBeGreaterThan(-30);
 });
 
-test('all live SKUs of two calls are deferred: that is the ceiling, as long as they were not deferred before', async () => {
+test('if all live SKUs of two calls are deferred for the first time, the ceiling is met', async () => {
   const skus = Array.from({ length: 10 }, (_, i) => `L${i}`);
   await live(...skus);
   deferred = skus;
@@ -147,7 +147,7 @@ describe('while the ceiling is met', () => {
         failed_at = now() - interval '2 minutes', credit_from = now() - interval '2 minutes'`;
   };
 
-  test('the SKU that is tried is one that was not deferred before, whoever else is due first', async () => {
+  test('the SKU to try is one that was not deferred before, whichever SKUs are due first', async () => {
     await live('A', 'B', 'C', 'D');
     await mark(store.sql, ['A'], 'changed', true);
     await store.sql`update catalog_internal.due set deferrals = 1 where sku in ('A', 'B')`;
@@ -158,7 +158,7 @@ describe('while the ceiling is met', () => {
     expect(await call()).toEqual(['D']);
   });
 
-  test('what is tried and deferred keeps its lane, and counts for nothing, five times in a row', async () => {
+  test('a SKU that is tried and deferred keeps its lane without a penalty, five times in a row', async () => {
     await live('A');
     deferred = ['A'];
     for (let n = 1; n <= 6; n += 1) {
@@ -176,7 +176,7 @@ describe('while the ceiling is met', () => {
     ]);
   });
 
-  test('whoever was tried most seldom comes first, so that none that is never computed holds up the others', async () => {
+  test('the SKU tried least often comes first, so that one that never computes does not block the others', async () => {
     await live('A', 'B', 'C');
     await store.sql`
       update catalog_internal.due set deferrals = case sku when 'A' then 3 else 1 end, last_error = 'ceiling' where sku <> 'C'`;
@@ -191,7 +191,7 @@ describe('while the ceiling is met', () => {
     expect(tried).toEqual(['C', 'B', 'A']);
   });
 
-  test('one that is asked for by name keeps its place after it was tried', async () => {
+  test('a SKU that is requested by name keeps its place after it was tried', async () => {
     await live('A', 'B');
     await store.sql`select catalog.refresh(array['B'])`;
     deferred = ['A', 'B'];
@@ -205,7 +205,7 @@ describe('while the ceiling is met', () => {
     }
   });
 
-  test('where there is no such SKU each of the others has its turn, too, and who is never computed holds up none', async () => {
+  test('if all were deferred often, each gets its turn, and none that never computes blocks the others', async () => {
     await live('A', 'B', 'C');
     await store.sql`
       update catalog_internal.due set deferrals = 6, lane = catalog_internal.lane_of('error'),
@@ -224,7 +224,7 @@ describe('while the ceiling is met', () => {
 });
 
 describe('errors of all SKUs', () => {
-  test('count once against each from the third call in a row on, and leave the lanes', async () => {
+  test('from the third call in a row on, count once against each SKU and leave its lane', async () => {
     await knownSkus(store.sql, ['A', 'B', 'C', 'D']);
     await mark(store.sql, ['A', 'B', 'C'], 'changed');
     errors = ['A', 'B', 'C', 'D'];

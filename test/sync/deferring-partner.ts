@@ -16,34 +16,34 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 
 /**
- * A partner that defers some live SKUs for reasons of their own, beside whatever it defers for a ceiling on live
- * computations.
+ * A partner that defers some live SKUs for reasons of their own, besides whatever it defers because of a ceiling
+ * on live computations.
  */
 export interface Deferring {
-  /** Live SKUs; nothing else is to be refreshed. */
+  /** The number of live SKUs. Nothing else is refreshed. */
   readonly skus: number;
-  /** Whether it defers a SKU, by its number, at this time whatever else it is asked. */
+  /** Decides whether it defers a SKU, given by number, at this time whatever else it is asked. */
   readonly defers: (sku: number, at: number) => boolean;
   readonly ceiling?: Limiter;
-  /** Live computations of a call; of those that it defers for their own reasons too. */
+  /** Live computations of a call, including SKUs that it defers for their own reasons. */
   readonly budget: number;
   readonly answersMs: readonly [number, number];
   readonly everyMs: number;
-  /** SKUs are chosen by value: the oldest first, who is overdue before all others. */
+  /** SKUs are chosen by value: overdue ones first, and then the oldest. */
   readonly byValue: boolean;
   readonly seed: number;
 }
 
-/** What became of a simulated time, minute by minute. */
+/** The outcome of a simulated time, minute by minute. */
 export interface Refreshed {
-  /** SKUs that were computed in each minute, and how many were deferred. */
+  /** How many SKUs were computed in each minute, and how many were deferred. */
   readonly computed: readonly number[];
   readonly deferred: readonly number[];
-  /** Of the deferred ones, those that the partner would have computed but for a ceiling or its budget. */
+  /** The deferred SKUs that the partner would have computed without a ceiling or its budget. */
   readonly deferredForLimits: readonly number[];
-  /** The ceiling at the end of each minute, in computations a minute; Infinity where none was met. */
+  /** The ceiling at the end of each minute, in computations a minute. Infinity if none was met. */
   readonly ceilings: readonly number[];
-  /** When each SKU was computed last, and when it was deferred last after that; -Infinity where it was not. */
+  /** When each SKU was last computed, and last deferred after that. -Infinity for never. */
   readonly computedAt: readonly number[];
   readonly deferredAt: readonly number[];
 }
@@ -70,12 +70,12 @@ interface UnderWay {
 const CALLS_PER_MINUTE = 118;
 /** SKUs that are read before a call. */
 const MAX_READ = 60;
-/** Of so many the one that tries the ceiling is chosen. */
+/** The SKU that tries the ceiling is chosen from this many. */
 export const TRIED_OF = 100;
 
 /**
- * Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are
- * the production code's.
+ * Simulates refreshes of live SKUs that the daemon plans with such a partner. The plan, what is learned and the
+ * waits are the production code's.
  */
 export function refresh(partner: Deferring, hours: number): Refreshed {
   const random = seeded(partner.seed);
@@ -190,8 +190,8 @@ interface DueEntry {
 }
 
 /**
- * Rows by due time. The first ones are read before each call, so they are kept in order; entries of rows that are no
- * longer free, or due at another time, are dropped as they are met.
+ * Rows by due time. The first ones are read before each call, so they are kept in order. Entries of rows that are
+ * no longer free, or are due at another time, are dropped when they are met.
  */
 class DueRows {
   #ordered: DueEntry[] = [];
@@ -258,7 +258,7 @@ class LiveLedger {
     for (const row of this.rows) this.#release(row);
   }
 
-  /** What is read before a call. */
+  /** Returns what is read before a call. */
   inputs(now: number, known: LiveKnowledge): CallInputs {
     while (this.#held.first <= now) this.#release(this.#row(this.#held.pop()));
     const [first, last] = [this.#first('live', MAX_READ, now), this.#first('error', MAX_READ, now)];
@@ -317,7 +317,7 @@ class LiveLedger {
     this.#free[laneOf(row)].push(row);
   }
 
-  /** The first of a lane that are due, in order; they stay where they are. */
+  /** Returns the first due rows of a lane in order, without removing them. */
   #first(
     lane: 'live' | 'error',
     count: number,

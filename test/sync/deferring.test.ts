@@ -21,27 +21,27 @@ const between = (values: readonly number[], from: number, to?: number) => mean(v
 const always = (skus: number) => (sku: number) => sku < skus;
 const limiterOf = (name: string) => (PARTNERS.find((one) => one.name === name) as LimitedPartner).limiter();
 
-/** Anywhere in the catalog: 0.618… strews them evenly. */
+/** Selects SKUs anywhere in the catalog: 0.618… scatters them evenly. */
 const isOneOf = (sku: number, part: number) => (sku * 0.618_034) % 1 < part;
-/** A part of the SKUs, for some time. */
+/** Defers a part of the SKUs for some time. */
 const outage = (part: number, fromMs: number, toMs: number) => (sku: number, at: number) =>
   at >= fromMs && at < toMs && isOneOf(sku, part);
 
-describe('SKUs that are deferred each time, beside a partner without a ceiling', () => {
-  test.each(some([20, 100, 250], 1))('%i of 25,000 cost the others next to nothing', (skus) => {
+describe('SKUs that are deferred each time, without a ceiling', () => {
+  test.each(some([20, 100, 250], 1))('hardly slow the others down: %i of 25,000', (skus) => {
     const { computed, ceilings } = refresh({ ...QUIET, defers: always(skus) }, 3);
     expect(mean(computed)).toBeGreaterThan(0.95 * CAPACITY);
     expect(Math.min(...ceilings)).toBe(Infinity);
   });
 
-  test('nor do they where SKUs are chosen by value, and these are overdue before all others', () => {
+  test('hardly slow the others down either if SKUs are chosen by value and these are the most overdue', () => {
     const { computed, ceilings } = refresh({ ...QUIET, defers: always(100), byValue: true }, runs(2, 3));
     expect(mean(computed)).toBeGreaterThan(0.95 * CAPACITY);
     expect(Math.min(...ceilings)).toBe(Infinity);
   });
 
   test.each(some([10, 100, 200], 1))(
-    '%i of 1,000: each of the others has its turn every LIVE_INTERVAL',
+    '%i of 1,000: each of the others is computed every LIVE_INTERVAL',
     (skus) => {
       const { computedAt } = refresh({ ...QUIET, skus: 1000, defers: always(skus) }, 3);
       const oldest = Math.min(...computedAt.slice(skus));
@@ -49,15 +49,15 @@ describe('SKUs that are deferred each time, beside a partner without a ceiling',
     },
   );
 
-  test('more than half of them: the others are refreshed all the same', () => {
+  test('do not keep the others from being refreshed, even if they are more than half', () => {
     const { computedAt } = refresh({ ...QUIET, skus: 1000, defers: always(600) }, 6);
     expect(6 * HOUR - Math.min(...computedAt.slice(600))).toBeLessThan(HOUR);
   });
 });
 
-describe('beside a ceiling on live computations', () => {
+describe('a ceiling on live computations', () => {
   test.each(some(PARTNERS, 1).map(({ name, moves }) => [name, moves] as const))(
-    '%s: what it allows is used, also where 100 of 25,000 SKUs are deferred each time',
+    '%s: is used fully, even if 100 of 25,000 SKUs are deferred each time',
     (name, moves) => {
       const run = refresh({ ...QUIET, ceiling: limiterOf(name), defers: always(100) }, 3);
       const allowed = limiterOf(name).allowed(HOUR, 3 * HOUR, CAPACITY) / 120;
@@ -66,7 +66,7 @@ describe('beside a ceiling on live computations', () => {
     },
   );
 
-  test.each(some(PARTNERS, 1))('$name: without such SKUs it is found as before', ({ moves, limiter }) => {
+  test.each(some(PARTNERS, 1))('$name: is found without such SKUs as before', ({ moves, limiter }) => {
     const { computed, deferred } = refresh({ ...QUIET, ceiling: limiter() }, 3);
     const used = (mean(computed) * 180) / limiter().allowed(0, 3 * HOUR, CAPACITY);
     expect(used).toBeGreaterThan(moves ? 0.88 : 0.95);
@@ -74,7 +74,7 @@ describe('beside a ceiling on live computations', () => {
   });
 });
 
-/** A partner with live sources that are down for hours, of some SKUs; others of them are deferred each time. */
+/** A partner whose live sources of some SKUs are down for hours, while some other SKUs are deferred each time. */
 const anyPartner = fc.record({
   skus: fc.constantFrom(300, 1000, 5000, 25_000),
   part: fc.constantFrom(0.002, 0.01, 0.03, 0.06, 0.1),
@@ -89,11 +89,14 @@ const anyPartner = fc.record({
 });
 
 /**
- * Minutes until it is known that deferrals are for SKUs, and what was lowered meanwhile is as it was; as long as a
- * round of few SKUs.
+ * Minutes until deferrals are attributed to SKUs and whatever was lowered meanwhile has recovered. That is as long
+ * as a round of few SKUs.
  */
 const BLIND = 30;
-/** Of the half hour that is left of an outage of one: a ceiling is still sought in it. From 0.52 to 1 in 48 draws. */
+/**
+ * The part reached in the half hour that is left of a one-hour outage, while a ceiling is still being searched.
+ * From 0.52 to 1 in 48 draws.
+ */
 const HALF_AN_HOUR = 0.45;
 
 /** Found by drawing: 0.64 of what its ceiling allows in the second half hour. */
@@ -108,7 +111,7 @@ const slowInAnHour: typeof anyPartner extends fc.Arbitrary<infer Partner> ? Part
   seed: 584_379,
 };
 
-test('drawn: live sources of a part are down for hours; the others keep their rate, and those are computed soon afterwards', () => {
+test('in drawn outages of some live sources the other SKUs keep their rate, and all recover soon afterwards', () => {
   fc.assert(
     fc.property(anyPartner, ({ skus, part, alwaysPart, hours, ceiling, ...more }) => {
       const [from, to, end] = [1, 1 + hours, 3 + hours];
@@ -120,7 +123,7 @@ test('drawn: live sources of a part are down for hours; the others keep their ra
       const allowed = (fromHour: number, toHour: number) =>
         (ceiling?.limiter().allowed(fromHour * HOUR, toHour * HOUR, CAPACITY) ?? Infinity) /
         ((toHour - fromHour) * 60);
-      // Each of those costs two asks, and from then on they have a tenth of the slots at most.
+      // Each failing SKU costs two requests, and from then on all of them get a tenth of the slots at most.
       const others = Math.min((skus * (1 - part - alwaysPart)) / 30, CAPACITY * (1 - 2.5 * part));
       const during = between(run.computed, from * 60 + BLIND, to * 60);
       expect(during).toBeGreaterThan(

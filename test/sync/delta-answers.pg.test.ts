@@ -7,13 +7,13 @@ import { useFollowed } from './followed.ts';
 const store = useStore();
 const { partner, run, rest, found } = useFollowed(store);
 
-describe('answers of the delta that move the token', () => {
+describe('delta answers that move the token', () => {
   const isRead = async () => {
     const [row] = await store.sql<[{ read: boolean }]>`
       select delta_checked_at > now() - interval '10 minutes' as read from catalog_internal.sync`;
     return row.read;
   };
-  /** Leads on from s6 by so many snapshots, with a SKU in the last. */
+  /** Leads on from s6 by `most` snapshots, with a SKU in the last one. */
   const chain = (most: number) => (since: string) => {
     const at = Number(since.slice(1));
     if (at >= most) return {};
@@ -35,13 +35,13 @@ describe('answers of the delta that move the token', () => {
     expect(due).toBe(1);
   });
 
-  test('of which there are more than a run reads do not count as read', async () => {
+  test('do not count as read if there are more than a run reads', async () => {
     partner.answers = (since) => ({ ...chain(200)(since), changed: since === 's7' ? ['A01'] : [] });
     await run('delta');
     expect([(await readSyncState(store.sql)).snapshotId, await isRead()]).toEqual(['s106', false]);
   });
 
-  test('each to one of its own, without any SKU, are told by a hundred of them; then three are the end, until one stands still', async () => {
+  test('to new ones each time, without SKUs, are recognised after 100; then three suffice until one stands still', async () => {
     partner.answers = (since) => ({ toSnapshot: `s${Number(since.slice(1)) + 1}` });
     await run('delta');
     expect([partner.polls, await isRead()]).toEqual([100, true]);
@@ -56,17 +56,20 @@ describe('answers of the delta that move the token', () => {
     expect([partner.polls, (await readSyncState(store.sql)).snapshotId]).toEqual([12, 's120']);
   });
 
-  test('and that a cache has kept for long are no end, though they lead back', async () => {
+  test('that a cache held for long do not count as the end, though they lead back', async () => {
     partner.answers = (since) => ({ toSnapshot: since === 's6' ? 's7' : 's6', isOld: true });
     await run('delta');
     expect(await isRead()).toBe(false);
   });
 });
 
-describe('a number of SKUs in `changed` that may be the most there is', () => {
+describe('a round number of SKUs in `changed`, which may be a limit,', () => {
   const many = (count: number) => Array.from({ length: count }, (_, n) => `B${n}`);
 
-  /** Deltas of so many SKUs, a poll each. Whether the manifest was asked for, and said why, after each. */
+  /**
+   * Plays deltas of these sizes, a poll each. Returns after each whether the manifest was requested, with the
+   * reason logged.
+   */
   async function deltasOf(...counts: number[]): Promise<boolean[]> {
     const asked: boolean[] = [];
     for (const [n, count] of counts.entries()) {
@@ -83,13 +86,13 @@ describe('a number of SKUs in `changed` that may be the most there is', () => {
     return asked;
   }
 
-  test('the same round one twice has the manifest asked for, once in some hours', async () => {
+  test('requests the manifest when it occurs twice, once in some hours', async () => {
     expect(await deltasOf(500, 20, 500, 500)).toEqual([false, false, true, false]);
     await store.sql`update catalog_internal.sync set limit_suspected_at = now() - interval '6 hours 1 minute'`;
     expect(await deltasOf(500)).toEqual([true]);
   });
 
-  test('has it asked for also where the process ends as soon as that is committed', async () => {
+  test('requests the manifest even if the process ends as soon as the delta is committed', async () => {
     await deltasOf(500);
     await rest();
     partner.answers = () => ({ toSnapshot: 'cut', changed: many(500) });
@@ -106,11 +109,11 @@ describe('a number of SKUs in `changed` that may be the most there is', () => {
     ['that is not round', [550, 550]],
     ['that a larger one refutes', [500, 501, 500]],
     ['of which the larger counts', [600, 500, 500]],
-  ])('one %s says nothing', async (_, counts) => {
+  ])('%s means nothing', async (_, counts) => {
     expect(await deltasOf(...counts)).not.toContain(true);
   });
 
-  test('each is applied whole, and the next is asked for at once', async () => {
+  test('does not hold up its deltas: each is applied whole, and the next is requested at once', async () => {
     partner.answers = (since) => {
       const n = Number(since.slice(1)) - 6;
       return n < 2 ? { toSnapshot: `s${n + 7}`, changed: many(500 * (n + 1)).slice(500 * n) } : {};

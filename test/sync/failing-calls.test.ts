@@ -13,11 +13,11 @@ import { allowed, type Failing, FINE, HOUR, MINUTE, MOST, type Outcome, worst } 
 const SETTINGS = settingsWith();
 const ANY: CallSize = { step: 0, ...ANY_SIZE };
 
-describe('one SKU with which every call fails', () => {
+describe('one SKU that makes every call fail', () => {
   test.each([
     ['a live one', 3],
     ['a snapshot-priced one', 300],
-  ])('%s, holds up no other, and costs ten calls a day', (_, bad) => {
+  ])('%s, delays no other, and costs ten calls a day', (_, bad) => {
     const outcome = reprice({ ...FINE, bad: new Set([bad]) }, 24);
     expect(worst(outcome, [], 10 * MINUTE, 0)).toBeLessThan(MINUTE);
     expect(outcome.lost).toBeLessThanOrEqual(16);
@@ -25,26 +25,26 @@ describe('one SKU with which every call fails', () => {
     expect(outcome.calls - outcome.lost).toBeGreaterThan(0.95 * without.calls);
   });
 
-  test('one failing SKU does not block the other in a catalog of two', () => {
+  test('does not block the other one in a catalog of two', () => {
     const outcome = reprice({ ...FINE, skus: 2, live: 2, bad: new Set([0]) }, 24);
     expect(worst(outcome, [], 2 * MINUTE, 0)).toBeLessThan(MINUTE);
   });
 });
 
-describe('calls above a size that the partner does not answer', () => {
+describe('a limit on the size of calls', () => {
   test.each([99, 60, 34, 7, 1])(
-    '%i SKUs: the size is found, remembered, and hardly ever tried again',
+    'of %i SKUs is found, remembered, and hardly ever exceeded again',
     (limit) => {
       const outcome = reprice({ ...FINE, limit, skus: 1000, live: 20, workers: 1, latencyMs: 200 }, 12);
       expect(outcome.lost).toBeLessThanOrEqual(allowed(outcome, 0, 12));
-      // The first load takes no more calls than of two thirds of that size, and those that are lost.
+      // The first load takes calls of at least two thirds of that size, plus the lost ones.
       const fill = Math.max(0, ...outcome.late.filter(({ byMs }) => byMs > MINUTE).map(({ at }) => at));
       const calls = (1000 / limit) * 1.5 + 40;
       expect(fill).toBeLessThan((calls / SETTINGS.callsPerMinute) * MINUTE + 5 * MINUTE);
     },
   );
 
-  test('a limit that is gone is found out: nothing is remembered for ever', () => {
+  test('is forgotten once it is gone: nothing is remembered forever', () => {
     let size: CallSize = { ...ANY, size: 30, failing: 60, proven: 30, patience: 80 };
     let calls = 0;
     while (size.size !== null && calls < 100_000) {
@@ -57,7 +57,7 @@ describe('calls above a size that the partner does not answer', () => {
   });
 });
 
-test('after an outage everything is within its target again, an hour at most after a long one', () => {
+test('after an outage all SKUs are within their targets again, within the hour even after a long one', () => {
   const outages = [
     [3 * HOUR, 3 * HOUR + 2 * MINUTE],
     [5 * HOUR, 11 * HOUR],
@@ -68,12 +68,12 @@ test('after an outage everything is within its target again, an hour at most aft
 });
 
 /**
- * With a limit of some twenty SKUs and bad ones among them, halves of failed calls take every second call for some
- * minutes after an outage: counter-example 177 SKUs, 96 live, two bad, limit 22, three workers, answers of 8 s: 3
- * minutes 5 s.
+ * With a limit of about twenty SKUs and bad ones among them, halves of failed calls take every second call for
+ * some minutes after an outage. Counter-example: 177 SKUs, 96 live, two bad, limit 22, three workers, answers of 8
+ * s: 3 minutes 5 s.
  */
 const LATE = 5 * MINUTE;
-test('after an outage that made a suspect of every SKU, one with which every call fails does not use up all tries', () => {
+test('after an outage that made every SKU a suspect, one bad SKU does not use up all tries', () => {
   const minutes = [80, 178] as const;
   const partner = { ...FINE, skus: 100, live: 40, limit: 25, workers: MAX_UNDER_WAY, latencyMs: 15_000 };
   const outages = [[minutes[0] * MINUTE, minutes[1] * MINUTE]] as const;
@@ -82,8 +82,8 @@ test('after an outage that made a suspect of every SKU, one with which every cal
 });
 
 /**
- * Calls that an outage costs: those under way as it begins, some until all pause, ever longer, and one after each
- * pause of five minutes.
+ * Returns the calls that outages cost: those under way at the start, some until all pause for ever longer, and one
+ * after each pause of five minutes.
  */
 const toOutages = (outages: Failing['outages'], workers: number) =>
   outages.reduce(
@@ -91,7 +91,7 @@ const toOutages = (outages: Failing['outages'], workers: number) =>
     0,
   );
 
-test('five of a hundred SKUs and an outage of hours cost what each of them costs', () => {
+test('five bad SKUs of a hundred and an outage of hours cost no more than each of them alone', () => {
   const partner = { ...FINE, skus: 101, live: 40, workers: MAX_UNDER_WAY, bad: new Set([0, 69, 1, 3, 54]) };
   const outages = [[272 * MINUTE, 417 * MINUTE]] as const;
   const outcome = reprice({ ...partner, outages }, 24);
@@ -99,14 +99,14 @@ test('five of a hundred SKUs and an outage of hours cost what each of them costs
   expect(outcome.lost - outcome.lostToOutages).toBeLessThanOrEqual(allowed(outcome, 5, 24));
 });
 
-test('six SKUs, calls of five and an outage of hours cost what each of them costs, and the calls under way', () => {
+test('six bad SKUs, calls of five and an outage cost no more than each alone, plus the calls under way', () => {
   const partner = { ...FINE, skus: 237, live: 40, limit: 5, workers: MAX_UNDER_WAY, latencyMs: 15_000 };
   const outages = [[201 * MINUTE, 374 * MINUTE]] as const;
   const outcome = reprice({ ...partner, bad: new Set([78, 190, 0, 80, 94, 92]), outages }, 24);
   expect(outcome.lost - outcome.lostToOutages).toBeLessThanOrEqual(allowed(outcome, 6, 24, MAX_UNDER_WAY));
 });
 
-test('over any hidden set of SKUs, limit of size and outage, the others keep their targets, and few calls are lost', () => {
+test('for any bad SKUs, limit and outage the other SKUs keep their targets and few calls are lost', () => {
   const minutes = (most: number) => fc.integer({ min: 1, max: most });
   const partners = fc.record({
     skus: fc.integer({ min: 100, max: 300 }),
@@ -120,7 +120,7 @@ test('over any hidden set of SKUs, limit of size and outage, the others keep the
   const hours = 24;
   fc.assert(
     fc.property(partners, ({ bad, outage, ...rest }) => {
-      // Only where there are calls for all: a mirror that is short of them is late without any failure.
+      // Only if there are calls for all SKUs: a mirror that is short of calls is late without any failure.
       fc.pre(
         rest.live / Math.min(5, rest.limit) <
           0.35 * Math.min(118, (rest.workers * MINUTE) / rest.latencyMs) * 5,
@@ -143,7 +143,7 @@ test('over any hidden set of SKUs, limit of size and outage, the others keep the
 describe('while every call with a live SKU fails', () => {
   const ALWAYS = [[0, 6 * HOUR]] as const;
   const isLive = (sku: string, { live }: Failing) => Number(sku.slice(1)) < live;
-  /** How old the oldest snapshot-priced SKU beyond its target was, after `from`. */
+  /** Returns by how much the most overdue snapshot-priced SKU exceeded its target, after `from`. */
   const worstOther = (partner: Failing, { late }: Outcome, from: number) =>
     Math.max(0, ...late.filter(({ sku, at }) => !isLive(sku, partner) && at >= from).map(({ byMs }) => byMs));
 
@@ -151,15 +151,18 @@ describe('while every call with a live SKU fails', () => {
     ['hangs, in 32 calls at once', 10_000, 500, MAX_UNDER_WAY, 29_000],
     ['hangs, in one call at a time', 3000, 300, 1, 29_000],
     ['fails at once', 3000, 300, MAX_UNDER_WAY, 2000],
-  ])('and %s, the others are priced within minutes, and it is told', (_, skus, live, workers, hangMs) => {
-    const partner = { ...FINE, skus, live, workers, hangMs, liveOutages: ALWAYS };
-    const outcome = reprice(partner, 2);
-    expect(worstOther(partner, outcome, 10 * MINUTE)).toBe(0);
-    expect(outcome.outages).toEqual([{ began: expect.any(Number) as number, ended: Infinity }]);
-    expect(outcome.outages[0]?.began).toBeLessThan(5 * MINUTE);
-    // One try a minute, and what is under way before it is known.
-    expect(outcome.lost).toBeLessThan(2 * 60 + 2 * MAX_UNDER_WAY + 20);
-  });
+  ])(
+    'and %s, the others are priced within minutes, and the outage is reported',
+    (_, skus, live, workers, hangMs) => {
+      const partner = { ...FINE, skus, live, workers, hangMs, liveOutages: ALWAYS };
+      const outcome = reprice(partner, 2);
+      expect(worstOther(partner, outcome, 10 * MINUTE)).toBe(0);
+      expect(outcome.outages).toEqual([{ began: expect.any(Number) as number, ended: Infinity }]);
+      expect(outcome.outages[0]?.began).toBeLessThan(5 * MINUTE);
+      // One try a minute, plus the calls under way before the outage is known.
+      expect(outcome.lost).toBeLessThan(2 * 60 + 2 * MAX_UNDER_WAY + 20);
+    },
+  );
 
   test('the others keep their targets, and live SKUs are back minutes after its end', () => {
     const liveOutages = [[HOUR, 3 * HOUR]] as const;
@@ -186,7 +189,7 @@ describe('while every call with a live SKU fails', () => {
     expect(worstOther({ ...partner, liveOutages }, outcome, 0)).toBeLessThan(LATE);
   });
 
-  test('others that were in a failed call have their turn between the tries, too', () => {
+  test('others that were in a failed call are asked for between the tries, too', () => {
     const liveOutages = [[5 * MINUTE, 36 * MINUTE]] as const;
     const hanging = { workers: 1, latencyMs: 200, hangMs: 60_000, atOnce: false, liveOutages };
     const partner = { ...FINE, ...hanging, skus: 1831, live: 10, bad: new Set([3, 6]) };
@@ -194,7 +197,7 @@ describe('while every call with a live SKU fails', () => {
   });
 
   const TEN_LIVE = { ...FINE, skus: 100, live: 10, latencyMs: 200, atOnce: false };
-  test('two live SKUs that fail for themselves do not hide that the others are answered again', () => {
+  test('two live SKUs that fail alone do not hide that the others are answered again', () => {
     const liveOutages = [[4 * MINUTE, 65 * MINUTE]] as const;
     const outcome = reprice({ ...TEN_LIVE, bad: new Set([0, 1]), hangMs: 60_000, liveOutages }, 10);
     expect(outcome.outages).toHaveLength(1);
@@ -202,14 +205,14 @@ describe('while every call with a live SKU fails', () => {
     expect(worst(outcome, liveOutages, 0, 20 * MINUTE)).toBeLessThan(MINUTE);
   });
 
-  test('a live SKU is not to blame for a try that failed in an outage, also if that is over before it is known', () => {
+  test('no live SKU is blamed for a try that failed in an outage, even if it ends before it is known', () => {
     const liveOutages = [[MINUTE, 11 * MINUTE]] as const;
     const outcome = reprice({ ...TEN_LIVE, workers: 1, hangMs: 1000, liveOutages }, 3);
     expect(outcome.outages).toEqual([]);
     expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
   });
 
-  test('live SKUs that were blamed before an outage was known are asked for at its end', () => {
+  test('live SKUs blamed before the outage was known are asked for at its end', () => {
     const liveOutages = [[MINUTE, 39 * MINUTE]] as const;
     const partner = { ...TEN_LIVE, bad: new Set([0]), hangMs: 1000, workers: MAX_UNDER_WAY };
     const outcome = reprice({ ...partner, liveOutages }, 4);
@@ -217,7 +220,7 @@ describe('while every call with a live SKU fails', () => {
     expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
   });
 
-  test('a daemon that does not doubt the live source blames no live SKU for what another one does', () => {
+  test('a daemon that does not doubt the live source blames no live SKU for what another daemon does', () => {
     const liveOutages = [[98 * MINUTE, 123 * MINUTE]] as const;
     const partner = {
       ...FINE,
@@ -232,7 +235,7 @@ describe('while every call with a live SKU fails', () => {
     expect(worst(outcome, liveOutages, 0, 20 * MINUTE)).toBeLessThan(25 * MINUTE);
   });
 
-  test('over any number of daemons, a live SKU waits after an outage for no longer than that has lasted', () => {
+  test('with any number of daemons, a live SKU waits no longer after an outage than the outage lasted', () => {
     const partners = fc.record({
       skus: fc.integer({ min: 50, max: 300 }),
       live: fc.integer({ min: 5, max: 34 }),
@@ -254,9 +257,12 @@ describe('while every call with a live SKU fails', () => {
     );
   }, 60_000);
 
-  /** With one call at a time that hangs for a minute, finding out takes twenty; with none else due, as long as that. */
+  /**
+   * If one call at a time hangs for a minute, detection takes twenty minutes, and as long again if nothing else is
+   * due.
+   */
   const LATEST = 30 * MINUTE;
-  test('over any catalog, live SKUs that fail for themselves, and way of hanging, the others go on', () => {
+  test('for any catalog, bad live SKUs and way of hanging the others continue', () => {
     const partners = fc.record({
       skus: fc.integer({ min: 100, max: 3000 }),
       live: fc.integer({ min: 10, max: 300 }),
@@ -283,7 +289,7 @@ describe('while every call with a live SKU fails', () => {
     );
   }, 120_000);
 
-  test('what fails for the number of live SKUs, for some of them, or altogether is not taken for it', () => {
+  test('other failures (a live limit, some live SKUs, the size, everything) are not taken for a live outage', () => {
     const some = { ...FINE, skus: 300, live: 40, bad: new Set([3, 5, 9, 12, 20, 33, 200, 201]) };
     const partners = [
       ...[1, 3, 4].map((liveLimit) => ({ ...FINE, liveLimit })),
@@ -304,7 +310,7 @@ describe('while every call with a live SKU fails', () => {
   });
 });
 
-describe('what follows from a failed call', () => {
+describe('the response to a failed call', () => {
   const after = (skus: number, failures: number, more = {}) =>
     afterFailedCall(
       { kind: 'timeout', skus, failures, rejections: 0, hadFailed: false, ...more },
@@ -312,25 +318,25 @@ describe('what follows from a failed call', () => {
       SETTINGS,
     );
 
-  test('while few have failed in a row, its SKUs share smaller calls, and nobody pauses', () => {
+  test('is to split its SKUs into smaller calls without a pause while few have failed in a row', () => {
     expect(after(100, 0)).toMatchObject({ pauseMs: 0, largestCall: 50, blames: false });
     expect(after(25, 1)).toEqual({ pauseMs: 0, holdMs: 0, largestCall: 13, blames: false, callSize: null });
   });
 
-  test('one that had the call to itself is blamed, but not by the call before a pause', () => {
+  test('is to blame a SKU that was alone in it, except in the call before a pause', () => {
     const blamed = [0, 1, 2, 3, 4, 9].map((failures) => after(1, failures).blames);
     expect(blamed).toEqual([true, true, true, false, false, false]);
   });
 
-  test('from the fourth in a row on all pause, longer each time, and no SKU shares smaller calls', () => {
+  test('is an ever longer pause from the fourth in a row on, without smaller calls', () => {
     const pauses = [2, 3, 4, 5, 40].map((failures) => after(100, failures).pauseMs / MINUTE);
     expect(pauses).toEqual([0, 1, 2, 4, 5]);
     expect(after(100, FAILURES_BEFORE_PAUSE)).toMatchObject({ largestCall: null, callSize: null });
-    // One call tries then, each time another.
+    // One call tries then, each time with another SKU.
     expect([3, 4, 5].map((failures) => after(1, failures).holdMs / MINUTE)).toEqual([0, 3, 5]);
   });
 
-  test('a wrong body key pauses at once, and no SKU is touched', () => {
+  test('is a pause at once for a wrong body key, which touches no SKU', () => {
     expect(after(1, 0, { kind: 'no-skus-read' })).toEqual({
       pauseMs: MINUTE,
       holdMs: 0,
@@ -341,20 +347,20 @@ describe('what follows from a failed call', () => {
   });
 });
 
-describe('a call of SKUs that were in failed ones', () => {
+describe('a call for SKUs of failed calls', () => {
   const at = (largestCall: number, live: number, others: number) => [
     ...(live > 0 ? [{ largestCall, live: true, count: live }] : []),
     ...(others > 0 ? [{ largestCall, live: false, count: others }] : []),
   ];
 
-  test('has those of the largest calls first, no more than one of these may have', () => {
+  test('takes the SKUs of the largest calls first, as many as such a call may have', () => {
     expect(planSuspects([...at(50, 5, 95), ...at(1, 0, 2)], { callSkus: 100, liveBudget: 5 })).toEqual(
       at(50, 5, 45),
     );
     expect(planSuspects(at(50, 0, 95), { callSkus: 25, liveBudget: 5 })).toEqual(at(50, 0, 25));
   });
 
-  test('leaves live ones where the budget has no room for them, and is none where there are no others', () => {
+  test('leaves out live SKUs beyond the budget, and is null if there are no others', () => {
     expect(planSuspects([...at(50, 9, 0), ...at(13, 0, 4)], { callSkus: 100, liveBudget: 0 })).toEqual(
       at(13, 0, 4),
     );

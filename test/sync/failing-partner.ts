@@ -41,7 +41,7 @@ interface Row {
   answeredAt: number;
 }
 
-/** What a process keeps to itself. */
+/** What a process keeps in memory. */
 interface Daemon {
   doubt: LiveDoubt;
   turns: CallTurns;
@@ -56,13 +56,13 @@ interface UnderWay {
   readonly rows: readonly Row[];
   readonly planned: PlannedCall;
   readonly fails: boolean;
-  /** Whether it was made in an outage, in which all fail. */
+  /** Whether it was made in an outage, in which all calls fail. */
   readonly isOut: boolean;
 }
 
 /**
- * Re-pricing as the daemons do it, beside such a partner: the plan, what follows from failures and the sizes are the
- * production code's; the ledger is a list. Everything is priced when it begins.
+ * Simulates re-pricing by daemons with such a partner. The plan, the response to failures and the sizes are the
+ * production code's; the ledger is a list. Everything is priced at the start.
  */
 export function reprice(partner: Failing, hours: number): Outcome {
   const settings = settingsWith({ LIVE_INTERVAL: '5m' });
@@ -70,7 +70,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
   const rows = Array.from({ length: partner.skus }, (_, n): Row => {
     const live = n < partner.live;
     const every = live ? LIVE_MS : SNAPSHOT_MS;
-    // Anywhere in their interval: 0.618… strews them evenly.
+    // Anywhere in their interval: 0.618… scatters them evenly.
     const dueAt = partner.atOnce ? 0 : every * ((n * 0.618_034) % 1);
     return {
       sku: `S${n}`,
@@ -160,7 +160,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return taken;
   }
 
-  /** What a call shows of the live source, as RecentAnswers has it. */
+  /** Learns what a call shows about the live source, like RecentAnswers. */
   function judgeLive({ by, rows: asked, planned, sentAt: at, fails }: UnderWay): void {
     const wasOut = planned.plan.outageSince !== null;
     if (!(wasOut && fails))

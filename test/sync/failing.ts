@@ -2,38 +2,41 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const MOST = 100;
 
-/** A partner some of whose calls fail as a whole; it says nothing else of them. */
+/** A partner some of whose calls fail as a whole, without any other detail. */
 export interface Failing {
   readonly skus: number;
   readonly live: number;
-  /** SKUs, by their numbers, with which every call fails. */
+  /** SKUs, by number, that make every call fail. */
   readonly bad: ReadonlySet<number>;
   /** The most SKUs of a call that is answered. */
   readonly limit: number;
-  /** Milliseconds from the beginning, in pairs of begin and end, in which nothing is answered. */
+  /** Pairs of start and end, in milliseconds from the beginning, between which nothing is answered. */
   readonly outages: readonly (readonly [number, number])[];
-  /** The same, in which every call with a live SKU fails, after `hangMs`. */
+  /** The same, but every call with a live SKU fails, after `hangMs`. */
   readonly liveOutages: readonly (readonly [number, number])[];
   readonly hangMs: number;
   /** The most live SKUs of a call that is answered. */
   readonly liveLimit: number;
-  /** Everything is due when it begins, and not evenly over the time. */
+  /** Whether everything is due at the start, instead of evenly over time. */
   readonly atOnce: boolean;
-  /** Processes, which share the ledger but not what answers have shown; calls under way of each, and how long one takes. */
+  /**
+   * Processes, which share the ledger but not what answers have shown; the calls under way of each; and how long
+   * one takes.
+   */
   readonly daemons: number;
   readonly workers: number;
   readonly latencyMs: number;
 }
 
-/** What became of a simulated time. */
+/** The outcome of a simulated time. */
 export interface Outcome {
   calls: number;
   lost: number;
-  /** Of those that were lost, how many for nothing but an outage. */
+  /** The lost calls that failed only because of an outage. */
   lostToOutages: number;
-  /** When outages of the live source were told to begin and to end. */
+  /** When outages of the live source were reported to begin and end. */
   readonly outages: { readonly began: number; ended: number }[];
-  /** For each SKU that can be answered, by how much its price was older than its target at most, and when. */
+  /** For each answerable SKU, by how much its price exceeded its target at most, and when. */
   readonly late: { readonly sku: string; readonly byMs: number; readonly at: number }[];
 }
 
@@ -53,14 +56,15 @@ export const FINE: Failing = {
 };
 
 /**
- * Whole calls that may be lost: three in a hundred, for each SKU with which all calls fail what finding it takes, and
- * those that are under way as it is found that the partner answers smaller calls only.
+ * Returns how many whole calls may be lost: three in a hundred, for each bad SKU what finding it takes, and those
+ * under way when it is found that the partner answers only smaller calls.
  */
 export const allowed = ({ calls }: Outcome, bad: number, hours: number, underWay = 0) =>
   Math.ceil(0.03 * calls + Math.log2(100) * bad * Math.max(1, hours / 24)) + underWay;
 
 /**
- * By how much the price of a SKU was too old, after the first load and outside of the outages and what follows them.
+ * Returns by how much the price of a SKU was too old, after the first load and outside of outages and their
+ * aftermath.
  */
 export function worst(
   { late }: Outcome,

@@ -17,10 +17,10 @@ import { eventually } from '../support/eventually.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;
-/** SKUs that wait for their first price; every twentieth is live. */
+/** SKUs that wait for their first price. Every twentieth is live. */
 const FILL = 300_000;
 const LIVE_BUDGET = 5;
-/** What a lane behind the first is sure of in a call of a hundred with five live SKUs. */
+/** What a lane behind the first is guaranteed in a call of a hundred with five live SKUs. */
 const GUARANTEED = 4;
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 
@@ -28,7 +28,7 @@ let database: TestDatabase;
 let sandbox: Sandbox;
 let sql: Sql;
 let replicas: SyncContext[];
-/** The same at ten calls a second: most of their calls wait for a place. */
+/** The same at ten calls a second: most of their calls wait for a permit. */
 let paced: SyncContext[];
 
 beforeAll(async () => {
@@ -42,7 +42,7 @@ beforeAll(async () => {
   paced = [replica(database.url, 600), replica(database.url, 600)];
 });
 
-/** What earlier reports left is as if it had been asked. */
+/** Resets the SKUs of earlier reports as if they had been answered. */
 beforeEach(async () => {
   await sql`
     update catalog_internal.due set lane = catalog_internal.lane_of('sweep'), due_at = now() + interval '1 day'
@@ -57,8 +57,8 @@ afterAll(async () => {
 });
 
 /**
- * N… waits for a first price; L… for its live turn, E… after an error, M… for metadata, S… for its sweep; C… and B…
- * owe nothing.
+ * N… waits for a first price, L… for a live refresh, E… after an error, M… for metadata, S… for its sweep. C… and
+ * B… are not due.
  */
 async function longFill(): Promise<void> {
   const put = (name: string, count: number, reason: string, due: string) => sql`
@@ -84,7 +84,10 @@ async function longFill(): Promise<void> {
   await sql`analyze catalog.skus, catalog_internal.due`;
 }
 
-/** What a daemon re-prices with, on connections of its own. The sandbox knows none of these SKUs and says so (0009). */
+/**
+ * Creates the context of a daemon that re-prices, with its own connections. The sandbox knows none of these SKUs
+ * (code 0009).
+ */
 function replica(url: string, callsPerMinute = 100_000): SyncContext {
   const own = connect(url, { max: 4 });
   const baseUrl = new URL(sandbox.url);
@@ -129,19 +132,19 @@ async function stopReplica(ctx: SyncContext): Promise<void> {
 }
 
 interface Call {
-  /** Its place in the order in which calls were begun: planned, that is. */
+  /** Its place in the order in which calls were begun, which means planned. */
   readonly begun: number;
   readonly skus: readonly string[];
 }
 
-/** Which of these reported SKUs no call has claimed. */
+/** Returns the reported SKUs that no call has claimed. */
 async function unclaimed(skus: readonly string[]): Promise<string[]> {
   const waiting = await sql<{ sku: string }[]>`
     select sku from catalog_internal.due where sku = any(${skus}::text[]) and lane = 1 and held_until is null`;
   return waiting.map(({ sku }) => sku);
 }
 
-/** Two replicas with so many calls under way each, until stopped. */
+/** Replicas with `workers` calls under way each, until stopped. */
 class Fleet implements AsyncDisposable {
   begun = 0;
   readonly calls: Call[] = [];
@@ -166,7 +169,7 @@ class Fleet implements AsyncDisposable {
     }
   }
 
-  /** The first `count` calls to ask of those that were begun from the `from`th on. */
+  /** Waits for the first `count` requests among the calls begun from the `from`th on. */
   async next(from: number, count: number): Promise<Call[]> {
     const found = () => this.calls.filter(({ begun }) => begun >= from);
     await eventually(
@@ -180,8 +183,9 @@ class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Which of `skus` wait for a call once the two that were begun from the `from`th on have asked. Calls that are
-   * planned side by side share what is due: a later one may have claimed its part of it before them, and asks yet.
+   * Returns which of `skus` are unclaimed once the two calls begun from the `from`th on have sent their requests.
+   * Calls planned side by side share what is due: a later one may have claimed its part before them and still be
+   * about to send it.
    */
   async waitingAfterTwo(from: number, skus: readonly string[]): Promise<string[]> {
     const isAsked = (nth: number) => this.calls.some((call) => call.begun === from + nth);
@@ -211,23 +215,24 @@ function counted(calls: readonly Call[]): Map<string, number>[] {
 }
 
 describe('while very many SKUs wait for their first price', () => {
-  test('what a delta reports is in one of the next two calls that are planned', async () => {
+  test('the SKUs that a delta reports are all in the next two calls that are planned', async () => {
     await using fleet = new Fleet();
     await fleet.next(0, 8);
-    // As much as two calls have room for, beside what is guaranteed to the lanes behind.
+    // As many as two calls have room for, beside what is guaranteed to the lanes behind.
     const [changed, live] = [names('C', 130), names('B', 2 * (LIVE_BUDGET - 1))];
     await report(changed, live);
     expect(await fleet.waitingAfterTwo(fleet.begun, [...changed, ...live])).toEqual([]);
   });
 
-  test('so it is where many calls wait for their place in the pace, and none of these goes out half empty', async () => {
+  test('they are also in the next calls while many wait for a permit, and few of those go out unfilled', async () => {
     await sql`insert into catalog_internal.pace (ceiling, raised_at) values (100000, now()) on conflict (id) do nothing`;
     await using fleet = new Fleet(paced, 4);
     await fleet.next(0, 8);
     const changed = names('C', 60);
     await report(changed);
     const from = fleet.calls.length;
-    // Eight were waiting. One or two may have been planned at the very moment of the report, or of another's claim.
+    // Eight calls were waiting. One or two may have been planned at the very moment of the report, or of another's
+    // claim.
     await eventually(() => fleet.calls.length >= from + 4, { what: 'four of them have asked' });
     expect(await unclaimed(changed)).toEqual([]);
     await eventually(() => fleet.calls.length >= from + 16, { what: 'what waited has asked' });
@@ -235,7 +240,7 @@ describe('while very many SKUs wait for their first price', () => {
     expect(calls.filter(({ skus }) => skus.length < 90).length).toBeLessThanOrEqual(2);
   });
 
-  test('of a report larger than two calls the watched SKUs are first, by their weight', async () => {
+  test('the watched SKUs of a report larger than two calls come first', async () => {
     const changed = names('C', 3000);
     const watched = changed.slice(-40);
     await sql`insert into catalog_internal.watched (sku, weight) select sku, 20 from unnest(${watched}::text[]) as s(sku)`;
@@ -244,7 +249,7 @@ describe('while very many SKUs wait for their first price', () => {
     expect(await fleet.waitingAfterTwo(0, watched)).toEqual([]);
   });
 
-  test('every lane behind has its part of each call, and no SKU is asked twice', async () => {
+  test('every lane behind gets its part of each call, and no SKU is asked for twice', async () => {
     await using fleet = new Fleet();
     const calls = await fleet.next(0, 40);
     for (const call of counted(calls)) {
@@ -254,12 +259,12 @@ describe('while very many SKUs wait for their first price', () => {
     }
     const asked = calls.flatMap(({ skus }) => skus);
     expect(new Set(asked).size).toBe(asked.length);
-    // Too few live slots for a part of each: a slot in every second call is the lane's behind.
+    // Too few live slots for a part of each: every second call has a slot for the lanes behind.
     const newLive = asked.filter((sku) => /^N\d*[02468]0$/.test(sku));
     expect(newLive.length).toBeGreaterThanOrEqual(calls.length / 2 - 4);
   });
 
-  test('and very many changes are reported too, every lane has its part all the same, first prices included', async () => {
+  test('every lane keeps its part even if very many changes are reported, too', async () => {
     await report(names('B', 5000));
     await using fleet = new Fleet();
     const calls = await fleet.next(0, 30);
@@ -274,7 +279,7 @@ describe('while very many SKUs wait for their first price', () => {
 describe('while little is due', () => {
   const store = useStore();
 
-  test('a call lingers for more SKUs, but not for long; a reported change goes at once and takes the others along', async () => {
+  test('a call lingers briefly for more SKUs, but a reported change goes at once and takes the others along', async () => {
     await knownSkus(store.sql, ['S1', 'S2', 'C1']);
     await store.sql`update catalog.skus set state = 'priced'`;
     await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;

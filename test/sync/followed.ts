@@ -16,24 +16,24 @@ import { UNPACED } from '../support/unpaced.ts';
 
 const MINUTE = 60_000;
 const START = Date.now() - 24 * 60 * MINUTE;
-/** Build times by the partner's clock, by the hour. */
+/** Build times by the partner's clock, in hours. */
 export const built = (hour: number) => new Date(START + hour * 60 * MINUTE);
 
 export const SKUS = Array.from({ length: 20 }, (_, n) => `A${String(n).padStart(2, '0')}`);
 
 /** A partner that says what it is told to say. */
 export interface SaidPartner {
-  /** What the manifest route says. */
+  /** What the manifest route answers. */
   named: Partial<ManifestMeta>;
-  /** What the delta route says to a token; nothing new where it is not said. */
+  /** What the delta route answers to a token. Missing members mean nothing new. */
   answers: (since: string) => Partial<DeltaAnswer>;
   polls: number;
   events: SyncEvent[];
-  /** By so much the clock of the daemon's host is ahead. */
+  /** How far the clock of the daemon's host is ahead. */
   hostAheadMs: number;
 }
 
-/** A mirror of twenty SKUs at s6, whose delta and manifest route have both said so; each test has its own. */
+/** Sets up in each test a mirror of twenty SKUs at s6, confirmed by both its delta and its manifest route. */
 export function useFollowed(store: TestStore) {
   const partner: SaidPartner = { named: {}, answers: () => ({}), polls: 0, events: [], hostAheadMs: 0 };
   let ctx: SyncContext;
@@ -56,12 +56,12 @@ export function useFollowed(store: TestStore) {
     Object.assign(partner, { polls: 0, events: [] });
   });
 
-  /** Nothing is asked for. */
+  /** Puts all tasks off. */
   async function rest(): Promise<void> {
     await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days'`;
   }
 
-  /** The task's time has come. Gives back in how many minutes it comes again. */
+  /** Runs the task as due. Returns in how many minutes it is due again. */
   async function run(task: 'delta' | 'catalog-check'): Promise<number> {
     const { sql } = store;
     await sql`update catalog_internal.tasks set next_at = now() where task = ${task}`;
@@ -75,7 +75,7 @@ export function useFollowed(store: TestStore) {
     return row.minutes;
   }
 
-  /** So many minutes go by in which the delta is read all the while. */
+  /** Lets `minutes` pass while the delta is read. */
   async function minutesLater(minutes: number): Promise<void> {
     await store.sql`
       update catalog_internal.sync set behind_since = behind_since - make_interval(mins => ${minutes}),
@@ -113,7 +113,7 @@ function contextOf({ sql, url: databaseUrl }: TestStore, partner: SaidPartner): 
   } as unknown as SyncContext;
 }
 
-/** What the mirror thinks of the delta, and what follows from it. */
+/** Returns what the mirror thinks of the delta, and what follows from it. */
 async function foundIn(sql: Sql, { events }: SaidPartner) {
   const { deltaBehindSince, deltaStillSince, catalogDifference, catalogState, deltaLate } =
     await readSyncState(sql);
@@ -134,7 +134,7 @@ async function foundIn(sql: Sql, { events }: SaidPartner) {
   };
 }
 
-/** Whether the task is due. */
+/** Decides whether the task is due. */
 export async function isDue(sql: Sql, task: 'delta' | 'manifest' | 'catalog-check'): Promise<boolean> {
   const [row] = await sql<[{ due: boolean }]>`
     select next_at <= clock_timestamp() as due from catalog_internal.tasks where task = ${task}`;

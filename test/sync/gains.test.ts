@@ -31,8 +31,8 @@ function gains(input: CapacityInput, whatIf: Partial<WhatIf> = {}) {
   return found;
 }
 
-describe('what would help live prices', () => {
-  test('is measured from what the plan says of them', () => {
+describe('the estimate of what would help live prices', () => {
+  test('starts from the freshness in the plan', () => {
     fc.assert(
       fc.property(inputs, (input) => {
         expect(gains(input).now).toBeCloseTo(capacityOf(input).live.freshness, 9);
@@ -40,7 +40,7 @@ describe('what would help live prices', () => {
     );
   });
 
-  test('more requests never take anything, unless it is because they suffice for LIVE_INTERVAL; nor does a source of hints', () => {
+  test('loses nothing by more requests, unless they suffice for LIVE_INTERVAL, nor by a source of hints', () => {
     fc.assert(
       fc.property(
         inputs,
@@ -58,7 +58,7 @@ describe('what would help live prices', () => {
     );
   });
 
-  test('where ten more requests just suffice for LIVE_INTERVAL, all are refreshed in turn, and prices are right less often', () => {
+  test('falls if ten more requests just suffice for LIVE_INTERVAL, because all are then refreshed in turn', () => {
     // 17,701 live SKUs, 590 refreshes a minute: 30.002 minutes for all of them.
     const input = { ...INPUT, skus: 17_701, liveShare: 1 };
     const { now, moreRequests, moreMeetInterval } = gains(input);
@@ -68,7 +68,7 @@ describe('what would help live prices', () => {
       expect(gains({ ...input, skus })).toMatchObject({ moreMeetInterval: false });
   });
 
-  test('a source that tells of nothing gains nothing', () => {
+  test('gains nothing by a source that tells of nothing', () => {
     fc.assert(
       fc.property(inputs, (input) => {
         const { now, hints } = gains(input, { hints: { recall: 0, precision: 1 } });
@@ -77,7 +77,7 @@ describe('what would help live prices', () => {
     );
   });
 
-  test('hints that are right more often gain more, and those of everything nearly all', () => {
+  test('gains more by hints that are right more often, and nearly all by perfect ones', () => {
     const by = (recall: number, precision: number) => gains(INPUT, { hints: { recall, precision } }).hints;
     expect(by(0.5, 0.9)).toBeGreaterThan(by(0.5, 0.5));
     expect(by(0.5, 0.5)).toBeGreaterThan(by(0.5, 0.1));
@@ -87,7 +87,7 @@ describe('what would help live prices', () => {
     );
   });
 
-  test('a watchlist takes from the others what its SKUs gain, as long as refreshes are scarce', () => {
+  test('with a watchlist takes from the others what its SKUs gain, as long as refreshes are scarce', () => {
     const { now, watched, others } = gains(INPUT);
     expect(watched).toBeGreaterThan(now + 0.04);
     expect(others).toBeLessThan(now);
@@ -96,7 +96,7 @@ describe('what would help live prices', () => {
     expect(enough.watched).toBeCloseTo(enough.now, 9);
   });
 
-  test('a watchlist has no more SKUs than there are, and where it has all nothing is said of others', () => {
+  test('limits a watchlist to the live SKUs, and says nothing of others if it contains all of them', () => {
     const all = gains(INPUT, { watched: 1e9 });
     expect(all).toMatchObject({ watchedSkus: 25_000, others: null });
     expect(all.watched).toBeCloseTo(all.now, 3);
@@ -113,12 +113,12 @@ describe('what would help live prices', () => {
     expect(gains({ ...INPUT, skus: 300 }, { watched: 14 }).others).not.toBeNull();
   });
 
-  test('there is nothing to say without live SKUs', () => {
+  test('is null without live SKUs', () => {
     expect(gainsOf({ ...INPUT, liveShare: 0 }, WHAT_IF)).toBeNull();
   });
 });
 
-test('the plan goes by the rates that refreshes have shown', () => {
+test('the plan uses the rates that refreshes have shown', () => {
   const liveGroups = [
     { count: 3, lambda: 1 / 10_000, weight: 1 },
     { count: 1, lambda: 1 / 60, weight: 1 },

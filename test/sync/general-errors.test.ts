@@ -18,7 +18,7 @@ const ANSWERED: SkuAnswer = { kind: 'not_found' };
 const ERROR: SkuAnswer = { kind: 'error', because: 'reported' };
 const DEFERRED: SkuAnswer = { kind: 'deferred' };
 
-/** Claimed SKUs, by how often each has failed while others were answered. */
+/** Claimed SKUs, given by how often each has failed while others were answered. */
 const asked = (...failures: readonly number[]): ClaimedSku[] =>
   failures.map((each, i) => ({
     sku: `S${i}`,
@@ -31,7 +31,7 @@ const asked = (...failures: readonly number[]): ClaimedSku[] =>
     reason: 'sweep',
   }));
 
-/** The run after calls, each with the failures of its SKUs and what they were answered. */
+/** The run after these calls, each given by the failures of its SKUs and their answers. */
 const after = (...calls: readonly (readonly [readonly number[], readonly SkuAnswer[]])[]): ErrorRun =>
   calls.reduce((run, [failures, answers]) => {
     const skus = asked(...failures);
@@ -41,26 +41,26 @@ const after = (...calls: readonly (readonly [readonly number[], readonly SkuAnsw
 describe('errors of nearly all SKUs', () => {
   const bad = [[0, 0], []] as const;
 
-  test('are for the partner from the third call in a row on, if some of them had been well', () => {
+  test('are attributed to the partner from the third call in a row on, if some SKUs were healthy before', () => {
     expect([after(bad), after(bad, bad), after(bad, bad, bad)].map(areGeneral)).toEqual([false, false, true]);
     expect(areGeneral(after([[0, 5], []], [[1, 6], []], [[2, 7], []]))).toBe(false);
     expect(areGeneral(after([[0, 0, 0], []], [[1, 1, 1], []], [[2, 2, 2], []]))).toBe(true);
   });
 
-  test('are so again after a restart, by SKUs that have failed once with all others', () => {
+  test('are attributed to it again after a restart, by SKUs that failed once together with all others', () => {
     const skus = asked(1, 1).map((sku) => ({ ...sku, setBack: false }));
     const answers = new Map(skus.map(({ sku }) => [sku, ERROR]));
     const run = [1, 2, 3].reduce((before) => afterErrors(before, skus, answers), NO_ERRORS);
     expect(areGeneral(run)).toBe(true);
   });
 
-  test('are not where a call in between answers more than a tenth', () => {
+  test('are not if a call in between answers more than a tenth of its SKUs', () => {
     expect(after(bad, bad, [[0, 0], [ANSWERED]], bad)).toMatchObject({ calls: 1, first: 2 });
     const tenth = [Array<number>(10).fill(0), [ANSWERED]] as const;
     expect(after(bad, bad, tenth)).toMatchObject({ calls: 3, first: 13 });
   });
 
-  test('are so still where one SKU of many is answered, and no longer after a few', () => {
+  test('still are if one SKU of many is answered, but no longer after a few', () => {
     const many = Array.from({ length: 20 }, () => bad);
     const one = [[0], [ANSWERED]] as const;
     expect(areGeneral(after(...many, one, bad, one, bad))).toBe(true);
@@ -70,7 +70,7 @@ describe('errors of nearly all SKUs', () => {
     expect(after(...hours, [all.map(() => 0), all])).toEqual(NO_ERRORS);
   });
 
-  test('are not counted by calls that say nothing of it', () => {
+  test('are not counted in calls that show nothing about errors', () => {
     expect(
       after(
         bad,
@@ -83,7 +83,7 @@ describe('errors of nearly all SKUs', () => {
     ).toMatchObject({ calls: 2, first: 4 });
   });
 
-  test('have a SKU wait as long as calls pause in an outage, however often it has failed', () => {
+  test('make a SKU wait as long as calls pause in an outage, however often it has failed', () => {
     const [sku] = asked(7) as [ClaimedSku];
     const wait = (generalErrors: boolean) =>
       skuResultOf(sku, ERROR, SETTINGS, () => 1, { generalErrors, computes: true });
@@ -98,15 +98,15 @@ interface Erring {
   /** SKUs that are in errors each time. */
   readonly bad: number;
   readonly hours: number;
-  /** Part of the SKUs that is in errors then. */
+  /** The part of the SKUs that is in errors during these hours. */
   readonly part: number;
   readonly everyMs: number;
   readonly seed: number;
 }
 
 /**
- * Calls for what is due, the oldest first, before, in and after hours in which the partner has nearly all in
- * `errors`: each SKU's age in minutes `afterMs` later.
+ * Calls for what is due, the oldest first, before, during and after hours in which the partner reports nearly all
+ * SKUs in `errors`. Returns each SKU's age in minutes, `afterMs` later.
  */
 function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: number): number[] {
   const random = seeded(seed);
@@ -159,26 +159,26 @@ describe('after hours in which all SKUs are in errors', () => {
 });
 
 /**
- * Of forty SKUs one is due every few minutes, and while some are answered the first errors of an outage look like
- * theirs: who is in errors five times before it is known for the partner's waits as long again. 26 of 4,000 drawn hours
- * left one to three SKUs waiting. Where more SKUs are due, or none is answered, nobody waits.
+ * One of forty SKUs is due every few minutes, and while some are answered, the first errors of an outage look like
+ * the SKU's own. A SKU in errors five times before they are attributed to the partner waits as long again. 26 of
+ * 4,000 drawn histories left one to three SKUs waiting. If more SKUs are due, or none is answered, no SKU waits.
  */
 const mayWait = ({ skus, part }: Pick<Erring, 'skus' | 'part'>) => (skus === 40 && part < 1 ? 4 : 0);
-/** Those that were not priced after their time; what was answered in between is due later. */
+/** SKUs that were not priced after their time. SKUs answered in between are due later. */
 const lateOf = (ages: readonly number[], everyMs: number) => ages.filter((age) => age > everyMs / MINUTE + 5);
 
 test.each([407, 816])(
-  'of forty SKUs, a twentieth of which is answered, some are taken to fail for themselves, few wait for it: seed %i',
+  'of forty SKUs, a twentieth of which is answered, few wait because they are blamed themselves: seed %i',
   (seed) => {
     const erring = { skus: 40, bad: 0, hours: 1, part: 0.95, everyMs: 2 * HOUR, seed };
     const late = (minutes: number) => lateOf(agesAfter(erring, minutes * MINUTE), erring.everyMs);
     expect(late(15).length).toBeLessThanOrEqual(mayWait(erring));
-    // Nobody for longer than it had failed by then.
+    // No SKU waits longer than it had failed by then.
     expect(late(32)).toEqual([]);
   },
 );
 
-test('drawn: whatever part of them is, and whoever is in errors each time, the others are priced within a quarter of an hour', () => {
+test('after drawn outages, all SKUs that are not always in errors are priced within a quarter of an hour', () => {
   const any = fc.record({
     skus: fc.constantFrom(40, 1000, 10_000),
     badPart: fc.constantFrom(0, 0.02, 0.2),

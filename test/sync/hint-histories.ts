@@ -17,7 +17,7 @@ export const SKUS = Array.from({ length: 60 }, (_, i) => `L${String(i).padStart(
 
 export const FIRST_PRICE = 100;
 
-/** A partner of live SKUs; whoever is not among them is not found. */
+/** A partner of live SKUs. It answers not_found for any other SKU. */
 export class HintedPartner {
   readonly prices = new Map(SKUS.map((sku) => [sku, [FIRST_PRICE, 200]]));
 
@@ -36,7 +36,7 @@ export class HintedPartner {
   }
 }
 
-/** What calls work with. */
+/** Returns the context of calls. */
 export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[]): SyncContext {
   const settings = settingsWith({
     LIVE_INTERVAL: '1s',
@@ -65,7 +65,7 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
   } as unknown as SyncContext;
 }
 
-/** So many minutes go by, for everything that has a time. */
+/** Advances everything that has a time by `minutes`. */
 export async function passAll({ sql, floors }: SyncContext, minutes: number): Promise<void> {
   const by = `interval '${minutes} minutes'`;
   await sql.unsafe(`

@@ -22,7 +22,9 @@ const SNAPSHOT = ['S0', 'S1'];
 export const unmoved = (sku: string) => found(sku, { 7: 100 });
 export const moved = (sku: string) => found(sku, { 7: 150 });
 
-/** A mirror of live SKUs, all refreshed an hour ago, and what happens to them; to be called at a file's top level. */
+/**
+ * Sets up a mirror of live SKUs, all refreshed an hour ago, and its helpers. Must be called at a file's top level.
+ */
 export function useHints() {
   const store = useStore();
   let events: SyncEvent[];

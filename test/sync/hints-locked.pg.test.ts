@@ -19,7 +19,7 @@ describe('hints that somebody keeps locked', () => {
     `${ROWS}.hints for update`,
     `${ROWS}.hint_sources for update`,
     `${ROWS}.waiting_hints for update`,
-  ])('hold up neither a call nor its answer: %s', async (statement) => {
+  ])('delay neither a call nor its answer: %s', async (statement) => {
     const { sql } = store;
     for (const sku of ['L00', 'L03']) await hint(sku);
     await drain();
@@ -38,7 +38,7 @@ describe('hints that somebody keeps locked', () => {
     expect((await rate('L00'))?.['hazard']).toBeNull();
     await pruneHints(sql);
     for (const name of await waiting()) expect(name).not.toMatch(/^L00/);
-    // What was left is read, and counted, as soon as it can be.
+    // What was left is read and counted as soon as possible.
     await hint('L05');
     await drain();
     expect(await waiting()).toContain('L05 orders');
@@ -47,7 +47,7 @@ describe('hints that somebody keeps locked', () => {
     expect((await source())?.['tested']).toBeGreaterThan(0);
   });
 
-  test('are not weighed by the refresh after the next', async () => {
+  test('are not tested by the refresh after the next', async () => {
     await hint('L00');
     await drain();
     await store.sql.begin(async (tx) => {
@@ -61,7 +61,7 @@ describe('hints that somebody keeps locked', () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test('are counted with the next answer, where nobody could count them', async () => {
+  test('are counted with the next answer if nobody could count them', async () => {
     await hint('L00');
     await drain();
     await store.sql.begin(async (tx) => {
@@ -73,7 +73,7 @@ describe('hints that somebody keeps locked', () => {
     expect(await source()).toMatchObject({ tested: 1 });
   });
 
-  test('and whose hazard is all that is left are believed again after the refresh', async () => {
+  test('no longer reduce trust in a price after its refresh, even if only their hazard is left', async () => {
     const { sql } = store;
     for (const sku of ['L00', 'L01']) await hint(sku);
     await drain();
@@ -83,7 +83,7 @@ describe('hints that somebody keeps locked', () => {
     for (const sku of ['L00', 'L01']) expect((await rate(sku))?.['hazard']).toBeNull();
   });
 
-  test('wait in no greater number where nothing is known of their source any longer', async () => {
+  test('do not exceed the limit of waiting hints if the record of their source is lost', async () => {
     for (const sku of LIVE.slice(0, 50)) await hint(sku);
     await drain();
     await store.sql`delete from catalog_internal.hint_sources`;
@@ -92,8 +92,8 @@ describe('hints that somebody keeps locked', () => {
     expect(await waiting()).toHaveLength(50);
   });
 
-  test('by two that read at once are read by one of them', async () => {
-    // More than one of them reads at once.
+  test('are read by one of several readers', async () => {
+    // More than one reader can read at once.
     await store.sql`
       insert into catalog_internal.hints (sku, source, hinted_at)
       select sku, 'orders', now() from unnest(${LIVE}::text[]) as s(sku), generate_series(1, 30) order by sku`;

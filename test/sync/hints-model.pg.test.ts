@@ -17,14 +17,14 @@ import { runs } from '../support/soak.ts';
 import { MINUTE, contextOf, FIRST_PRICE, HintedPartner, passAll, SKUS } from './hint-histories.ts';
 
 /*
- * Hints under all that happens meanwhile: moves that are told and others, sources that are right, wrong or flood,
- * SKUs that cross, are withdrawn, deleted, marked and claimed by others, several calls at once, and neighbours on the
- * database who lock hints, delete them, or leave transactions open. No call waits or fails for them, nobody waits
- * longer than the longest wait, and in the end prices are the partner's.
+ * Hints while everything else happens: moves that are told and others; sources that are right, wrong or flood;
+ * SKUs that cross, are withdrawn, deleted, marked and claimed by others; several calls at once; and neighbours on
+ * the database who lock hints, delete them or leave transactions open. No call waits or fails because of them, no
+ * SKU waits longer than the longest wait, and in the end prices are the partner's.
  */
 
 const store = useStore();
-/** Less than any lock's timeout, and than that of an idle transaction. */
+/** Less than any lock timeout, and less than the timeout of an idle transaction. */
 const CALL_MS = 8000;
 const NAMES = ['', ' \n', 'x'.repeat(61), 'manifest.sizes', 'delta.now_live', 'ÜNÏ\tx', null] as const;
 const TABLES = ['hints', 'waiting_hints', 'hint_sources'] as const;
@@ -83,7 +83,7 @@ async function hint(skus: readonly (string | undefined)[], source: string | null
   return rows.map(({ taken }) => taken);
 }
 
-/** The live plan, and what maintenance does of hints. */
+/** Makes the live plan, and does what maintenance does with hints. */
 async function plan(ctx: SyncContext): Promise<void> {
   await planLive(ctx);
   await pruneHints(ctx.sql);
@@ -102,7 +102,7 @@ async function carryOut(ctx: SyncContext, partner: HintedPartner, taken: Step): 
       const sku = SKUS[taken.sku] ?? '';
       const prices = partner.prices.get(sku);
       if (prices === undefined) return;
-      // Back to what it was at first, or on.
+      // Back to the first price, or on.
       prices[0] = taken.back ? FIRST_PRICE : (prices[0] ?? 0) + 5;
       if (taken.told) await hint([sku], 'good');
       return;
@@ -164,7 +164,7 @@ async function happens(partner: HintedPartner, does: string, sku: string): Promi
     await sql`update catalog_internal.due set claim = 7, held_until = now() + interval '5 minutes' where sku = ${sku} and claim is null`;
 }
 
-/** A manifest of all that there is, in which the lines of some SKUs are newer, or have other sizes than they have. */
+/** Applies a manifest of all SKUs. The lines of some are newer, or differ from the SKU in their sizes. */
 async function manifest(
   partner: HintedPartner,
   newer: readonly string[],
@@ -181,7 +181,7 @@ async function manifest(
   await baseline(store.url, lines, { token: { snapshotId: 't', generatedAt: new Date(), hinting } });
 }
 
-/** Calls while somebody has done that in a transaction that is still open, and is then kept or undone. */
+/** Makes calls while a neighbour's transaction is open, which is then committed or rolled back. */
 async function beside(ctx: SyncContext, does: string, keeps: boolean): Promise<void> {
   const undone = new Error('undone');
   await store.sql
@@ -214,7 +214,7 @@ async function allCalls(ctx: SyncContext): Promise<void> {
   for (let left = 100; left > 0 && (await calls(ctx, 2)); left -= 1);
 }
 
-/** SKUs that would wait longer than the longest wait. */
+/** Returns SKUs that would wait longer than the longest wait. */
 async function waitingTooLong(): Promise<string[]> {
   const { maxIntervalMinutes } = await readLivePlan(store.sql);
   const rows = await store.sql<{ sku: string }[]>`
@@ -225,12 +225,12 @@ async function waitingTooLong(): Promise<string[]> {
 }
 
 interface Known {
-  /** How many hints wait of each source, and how many may. */
+  /** How many hints of each source wait, and how many may. */
   readonly sources: Map<string, { readonly waiting: number; readonly most: number }>;
   readonly asked: Map<string, string>;
-  /** Sources of which more was found than was looked for. */
+  /** Sources with more predictions tested than made. */
   readonly odd: readonly string[];
-  /** SKUs whose price is doubted for hints that no longer wait. */
+  /** SKUs whose price is in doubt because of hints that no longer wait. */
   readonly left: readonly string[];
 }
 
@@ -255,7 +255,7 @@ async function known(): Promise<Known> {
   };
 }
 
-/** What no step may bring about. */
+/** Returns what no step may cause. */
 function faults(before: Known, after: Known, taken: Step): string[] {
   const grown = [...after.sources].flatMap(([source, { waiting, most }]) => {
     const then = before.sources.get(source) ?? { waiting: 0, most: 50 };
@@ -270,7 +270,7 @@ function faults(before: Known, after: Known, taken: Step): string[] {
   ];
 }
 
-/** What is wrong in the end, when nobody has hinted since the last refresh of each SKU. */
+/** Returns what is wrong in the end, when nobody has hinted since the last refresh of each SKU. */
 async function wrong(partner: HintedPartner): Promise<string[]> {
   const rows = await store.sql<
     { sku: string; prices: number[] | null; hints: number; hazard: number | null; told: boolean }[]
@@ -287,7 +287,7 @@ async function wrong(partner: HintedPartner): Promise<string[]> {
   ]);
 }
 
-/** Tells of all SKUs, of which none moves, until enough refreshes have shown it. */
+/** Hints at all SKUs, none of which moves, until enough refreshes have shown it. */
 async function junkIsFound(ctx: SyncContext): Promise<void> {
   for (let rounds = 0; rounds < 3; rounds += 1) {
     await hint(SKUS, 'junk');
@@ -297,7 +297,7 @@ async function junkIsFound(ctx: SyncContext): Promise<void> {
   }
 }
 
-/** Beside those that are drawn: one in which hints come true, pull refreshes forward, and are junk. */
+/** Besides the drawn histories: one in which hints come true, bring refreshes forward, and are junk. */
 const SHOWN: Step[] = [
   { kind: 'junk', skus: [0, 1, 2, 3, 4, 5] },
   { kind: 'flood' },
@@ -312,7 +312,7 @@ const SHOWN: Step[] = [
 ];
 const HISTORIES = runs(2, 10);
 
-test('whatever happens beside them, hints hold up no call, and are forgotten with the refresh', async () => {
+test('whatever happens meanwhile, hints delay no call and are forgotten with the refresh', async () => {
   const sources = new Set<string>();
   let [pulled, followed] = [0, 0];
   await fc.assert(
@@ -347,10 +347,10 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
       expect(await wrong(partner)).toEqual([]);
       for (const event of events) if (event.event === 'hint.source') sources.add(String(event.source));
     }),
-    // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
+    // Each run takes seconds: a failure is reported at once with its seed, instead of being shrunk for minutes.
     { numRuns: HISTORIES + 1, examples: [[SHOWN]], endOnFailure: true },
   );
-  // What has happened has had something to show.
+  // The histories did exercise hints.
   expect([...sources]).toEqual(expect.arrayContaining(['good', 'junk', 'flood']));
   expect(pulled).toBeGreaterThan(0);
   expect(followed).toBeGreaterThan(0);

@@ -8,7 +8,7 @@ import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 const { store, hint, drain, came, claimed, answer, call, rate, dueIn, waiting, source, seen } = useHints();
 
 describe('catalog.hint', () => {
-  test('takes hints at known SKUs by named sources, and each once until it is read', async () => {
+  test('accepts hints for known SKUs by named sources, each once until it is read', async () => {
     expect(await came()).toBe(false);
     expect(await hint('L00')).toBe(true);
     expect(await hint('L00', ' orders ')).toBe(true);
@@ -26,19 +26,19 @@ describe('catalog.hint', () => {
     ['L00', ' \n'],
     ['L00', null],
     ['L00', 'x'.repeat(61)],
-  ] as const)('takes none of %j by %j', async ([sku, by]) => {
+  ] as const)('rejects %j by %j', async ([sku, by]) => {
     expect(await hint(sku, by)).toBe(false);
     expect(await came()).toBe(false);
   });
 
-  test('takes no more while 100,000 wait', async () => {
+  test('accepts no more while 100,000 wait', async () => {
     await store.sql`
       insert into catalog_internal.hints (sku, source, hinted_at) select 'L00', 'n' || n, now() from generate_series(1, 100000) n`;
     expect(await hint('L01')).toBe(true);
     expect(await hint('L02')).toBe(false);
   });
 
-  test('waits for nobody, and nobody waits for whoever calls it', async () => {
+  test('waits for nobody, and nobody waits for its caller', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
       await tx`select catalog.hint('L00', 'orders')`;
@@ -61,14 +61,14 @@ describe('catalog.hint', () => {
     });
     await answer(claim, [unmoved('L02')]);
     await drain();
-    // Those of before the request say nothing any longer.
+    // Hints from before the request have no effect any more.
     expect(await waiting()).toEqual(['L02 orders']);
     expect(await source()).toMatchObject({ hints: 4 });
   });
 });
 
 describe('a hint', () => {
-  test('brings the refresh of a live SKU forward, and its price is believed less', async () => {
+  test('brings the refresh of a live SKU forward, and lowers the trust in its price', async () => {
     const believed = async () => {
       const [row] = await store.sql<
         [{ p: number }]
@@ -94,7 +94,7 @@ describe('a hint', () => {
     expect(await source()).toMatchObject({ hints: 2, pulled: 1 });
   });
 
-  test('at a SKU that is not live, or is due for something else, is counted and moves nothing', async () => {
+  test('for a SKU that is not live, or is due for another reason, is counted but moves nothing', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set reason = 'refresh', lane = 1 where sku = 'L01'`;
     await sql`update catalog_internal.due set held_until = now() + interval '1 hour' where sku = 'L02'`;
@@ -102,7 +102,7 @@ describe('a hint', () => {
     await drain();
     for (const sku of ['S0', 'L01', 'L02']) expect(await dueIn(sku)).toBeGreaterThan(1000);
     expect(await waiting()).toEqual(['L01 orders', 'L02 orders']);
-    // Nor does any where refreshes are not scarce.
+    // No hint moves anything if refreshes are not scarce.
     await sql`update catalog_internal.live_plan set refresh_threshold = null, max_interval_minutes = null`;
     await hint('L03');
     await drain();
@@ -110,7 +110,7 @@ describe('a hint', () => {
     expect(await source()).toMatchObject({ hints: 4, pulled: 0 });
   });
 
-  test('that comes while its SKU is asked for is left for after the answer', async () => {
+  test('that comes during a request for its SKU is read after the answer', async () => {
     const claim = await claimed('L00');
     await hint('L00');
     expect(await came()).toBe(false);
@@ -123,7 +123,7 @@ describe('a hint', () => {
     expect(await waiting()).toEqual(['L00 orders']);
   });
 
-  test('at a SKU that somebody holds in the ledger is read later, and holds up no other', async () => {
+  test('for a SKU whose ledger row is locked is read later, and does not delay others', async () => {
     await hint('L00');
     await hint('L01');
     await store.sql.begin(async (tx) => {
@@ -135,7 +135,7 @@ describe('a hint', () => {
     expect(await waiting()).toEqual(['L00 orders', 'L01 orders']);
   });
 
-  test('goes with its SKU', async () => {
+  test('is deleted with its SKU', async () => {
     await hint('L00');
     await drain();
     await hint('L00');
@@ -165,7 +165,7 @@ describe('a refresh', () => {
     expect(await source()).toMatchObject({ tested: 2 });
   });
 
-  test('takes a move that a hint explains for one at the end of the wait, and else teaches as ever', async () => {
+  test('dates a move that a hint explains to the end of the wait, and otherwise teaches as usual', async () => {
     await store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000, short_odds = null`;
     await store.sql`update catalog_internal.beliefs set live_prior_minutes = 120`;
     await hint('L00');
@@ -179,7 +179,7 @@ describe('a refresh', () => {
     expect((await rate('L02'))?.['long_alpha']).not.toBe(10);
   });
 
-  test('shows what has become of the move that hints had told of: it stayed, was undone, or moved on', async () => {
+  test('shows whether a move that hints had told of stayed, was undone, or moved on', async () => {
     const quiet = () =>
       store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000, short_odds = null`;
     await quiet();
@@ -194,15 +194,15 @@ describe('a refresh', () => {
     expect(await source()).toMatchObject({ followed: 0 });
     await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour', priced_at = priced_at - interval '1 hour'`;
     await quiet();
-    // Nobody has told of L04: that it is as before shows nothing of hints.
+    // Nobody told of L04, so its return shows nothing about hints.
     const back = ['L01', 'L04', 'L06'].map(unmoved);
     await call(moved('L00'), ...back, found('L02', { 7: 120 }), unmoved('L03'));
     expect(await source()).toMatchObject({ followed: 4, stayed: 1, undone: 2 });
     expect([...(await told())]).toEqual([]);
-    // What is undone is no move of its own.
+    // Undoing a hinted move is not a move of its own.
     const [own, hinted] = [await rate('L04'), await rate('L01')];
     expect(hinted?.['beta']).toBeGreaterThan(own?.['beta'] as number);
-    // One that is no longer live is followed no further.
+    // A SKU that is no longer live is not followed any further.
     await hint('L05');
     await drain();
     await call(moved('L05'));
@@ -213,7 +213,7 @@ describe('a refresh', () => {
     expect(await told()).toEqual([]);
   });
 
-  test('of a SKU that is called as every object has something finds no hints at it', async () => {
+  test('of a SKU named like an object member finds no hints that do not exist', async () => {
     const names = ['constructor', '__proto__', 'toString'];
     await knownSkus(store.sql, names, { priceSource: 'live' });
     await mark(store.sql, names, 'live', true);
@@ -226,7 +226,7 @@ describe('a refresh', () => {
     expect(await source()).toMatchObject({ tested: 1 });
   });
 
-  test('that could not be made leaves the hint waiting', async () => {
+  test('that failed leaves the hint waiting', async () => {
     await hint('L00');
     await drain();
     await call({ sku: 'L00', kind: 'deferred', waitMs: 1000 });
@@ -237,14 +237,14 @@ describe('a refresh', () => {
 });
 
 describe('a source', () => {
-  test('of which nothing is known may have fifty hints waiting', async () => {
+  test('without a record may have fifty hints waiting', async () => {
     for (const sku of LIVE) await hint(sku);
     await drain();
     expect(await waiting()).toHaveLength(50);
     expect(await source()).toMatchObject({ hints: 80, pulled: 50 });
   });
 
-  test('that is never right brings nothing forward, and is tested on', async () => {
+  test('that is never right brings nothing forward, but is still tested', async () => {
     await hint('L00');
     await drain();
     await store.sql`update catalog_internal.hint_sources set tested = 300, expected = 270, unmoved = 275`;
@@ -255,7 +255,7 @@ describe('a source', () => {
     expect(await waiting()).toEqual(['L00 orders', 'L01 orders']);
   });
 
-  test('beyond the fiftieth is one of the others', async () => {
+  test('beyond the fiftieth counts as “other”', async () => {
     for (let n = 0; n < 60; n += 1) await hint('L00', `source ${n}`);
     await drain();
     const rows = await store.sql<{ source: string; hints: string }[]>`
@@ -267,7 +267,7 @@ describe('a source', () => {
     expect(all.count).toBe(51);
   });
 
-  test('is shown as it is reckoned with, and its tests fade alike', async () => {
+  test('is shown with the figures that planning uses, and its tests fade in the same way', async () => {
     const { sql } = store;
     await hint('L00');
     await drain();
@@ -291,7 +291,7 @@ describe('a source', () => {
   });
 });
 
-test('a clock that was ahead is set back for hints, too', async () => {
+test('times of hints that a clock ahead has dated are set back, too', async () => {
   const { sql } = store;
   await hint('L00');
   await drain();

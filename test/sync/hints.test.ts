@@ -29,8 +29,8 @@ const SKU = { weight: 1, rate: PRIOR, minutes: 10, dueIn: 60 };
 const record = (over: Partial<typeof UNTESTED>) => ({ ...UNTESTED, ...over });
 
 /**
- * A source that is right with `precision`, after so many refreshes of SKUs that move in between with a probability of
- * 0.2.
+ * Learns a source that is right with `precision`, from refreshes of SKUs that move in between with a probability
+ * of 0.2.
  */
 function learned(precision: number, refreshes: number, seed: number) {
   const random = seeded(seed);
@@ -45,18 +45,18 @@ function learned(precision: number, refreshes: number, seed: number) {
   return known;
 }
 
-describe('what is known of a source', () => {
-  test('begins with three hints of ten that are right, and needs few refreshes to change', () => {
+describe('the precision of a source', () => {
+  test('starts at three right hints in ten, and needs few refreshes to change', () => {
     expect(hintPrecision(UNTESTED)).toBeCloseTo(0.3, 9);
     expect(hintPrecision(record({ tested: 4, expected: 4, unmoved: 4 }))).toBeCloseTo(0.15, 9);
     expect(hintPrecision(record({ tested: 4, expected: 4, unmoved: 0 }))).toBeCloseTo(0.65, 9);
   });
 
-  test.for([0, 0.25, 0.5, 0.9])('comes to the %d of its hints that are right', (precision) => {
+  test.for([0, 0.25, 0.5, 0.9])('approaches %d, the part of its hints that are right', (precision) => {
     expect(Math.abs(hintPrecision(learned(precision, 2000, 7)) - precision)).toBeLessThan(0.06);
   });
 
-  test('is forgotten as it ages: what a source has become is known after some hundred refreshes', () => {
+  test('is forgotten as it ages: a change of the source shows after some hundred refreshes', () => {
     const good = learned(0.8, 3000, 1);
     expect(good.tested).toBeCloseTo(500, 6);
     let now = good;
@@ -65,7 +65,7 @@ describe('what is known of a source', () => {
     expect(hintPrecision(now)).toBeLessThan(0.15);
   });
 
-  test('is of all moves the part that it told of', () => {
+  test('yields its recall, the part of all moves that it told of', () => {
     const known = record({ tested: 100, expected: 100, unmoved: 50, moves: 200 });
     expect(hintRecall(known)).toBeCloseTo((100 * hintPrecision(known)) / 200, 9);
     expect(hintRecall(UNTESTED)).toBe(0);
@@ -107,15 +107,18 @@ describe('what is known of a source', () => {
     );
   });
 
-  test('decides how many of its hints may wait: fifty at first, and of one that knows nothing', () => {
+  test('decides how many of its hints may wait: fifty at first and for a useless source', () => {
     expect(mostWaiting(UNTESTED)).toBe(50);
     expect(mostWaiting(record({ tested: 500, expected: 400, unmoved: 400 }))).toBe(50);
     expect(mostWaiting(record({ tested: 10, expected: 8, unmoved: 4 }))).toBe(250);
   });
 });
 
-describe('what a source tells of', () => {
-  /** Moves of which a part is undone, at SKUs that move otherwise too in half of the times between refreshes. */
+describe('a move that a source told of', () => {
+  /**
+   * Finds moves, of which the part `undone` is undone, at SKUs that also move on their own in half of the
+   * intervals.
+   */
   function followed(undone: number, refreshes: number, seed: number) {
     const random = seeded(seed);
     const found = { followed: refreshes, stayed: 0, undone: 0 };
@@ -128,12 +131,12 @@ describe('what a source tells of', () => {
     return record(found);
   }
 
-  test.for([0, 0.1, 0.3, 0.5])('is undone as often as it is: %d', (undone) => {
+  test.for([0, 0.1, 0.3, 0.5])('is undone as often as it is in truth: %d', (undone) => {
     expect(undonePart(UNTESTED)).toBe(0);
     expect(Math.abs(undonePart(followed(undone, 20_000, 5)) - undone)).toBeLessThan(0.04);
   });
 
-  test('brings a refresh forward by less the more of it is undone, and by nothing where a third is', () => {
+  test('brings a refresh forward by less the more often it is undone, and not at all from a third on', () => {
     const pull = (undone: number) => jointPull([{ hazard: 0.6, undone }]);
     expect([0, 0.1, 0.4].map(pull)).toEqual([0.6, expect.closeTo(0.42, 9), 0]);
     expect(
@@ -144,7 +147,7 @@ describe('what a source tells of', () => {
     ).toBe(0.5);
   });
 
-  test('is what has moved where a hint explains that, by the sources that say anything, of twenty sizes at most', () => {
+  test('is predicted by useful sources only if a hint explains it, and for twenty sizes at most', () => {
     const hints = [
       { source: 'good', hazard: 3, undone: 0 },
       { source: 'junk', hazard: 0, undone: 0 },
@@ -155,13 +158,13 @@ describe('what a source tells of', () => {
     });
     expect(predictedMove(hints.slice(1), 0.9, { 7: 100 })).toBeNull();
     expect(predictedMove([{ source: 'weak', hazard: 0.01, undone: 0 }], 0.5, { 7: 100 })).toBeNull();
-    // A size that nobody had priced before is one of them; where prices are as they were nothing was told of.
+    // A size without an earlier price counts, too. If no price changed, nothing was predicted.
     expect(predictedMove(hints, 0.9, {})).toBeNull();
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`s${n}`, n]));
     expect(Object.keys(predictedMove(hints, 0.9, many)?.former ?? {})).toHaveLength(20);
   });
 
-  test('has stayed, is undone or has moved on, by the sizes it was of', () => {
+  test('counts as stayed, undone or moved on, depending on its sizes', () => {
     const told = { sources: ['a', 'b'], former: { 7: 100, 8: null } };
     const found = (moved: [string, number | null][]) =>
       testPrediction(told, new Map(moved)).map((each) => each.found);
@@ -182,7 +185,7 @@ describe('what a source tells of', () => {
     ).toEqual(['moved on', 'moved on']);
   });
 
-  test('is asked about again the sooner the more of it is undone, and when it is due where nothing is', () => {
+  test('is rechecked the sooner the more often such moves are undone, and not early if none are', () => {
     const again = (dueIn: number, ...undone: number[]) =>
       predictionRecheckMinutes(
         { weight: 1, rate: PRIOR, dueIn },
@@ -194,10 +197,10 @@ describe('what a source tells of', () => {
     expect(often).toBeLessThan(rarely);
     expect(rarely).toBeLessThan(2000);
     expect(again(2000, 0.4, 0.1)).toBe(often);
-    // Not before it can have been undone, and never put off.
+    // Not before it can have been undone, and never later than due.
     expect(again(2000, 0.9)).toBe(6);
     expect(again(6, 0.9)).toBeNull();
-    // Who says nothing now says nothing of what was undone before, either.
+    // A source that is useless now does not predict what is undone, either.
     const silent = [{ source: 'a', hazard: 0, undone: 0.9 }];
     const plan = { refreshThreshold: 60, maxIntervalMinutes: 2000 };
     expect(predictionRecheckMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
@@ -205,13 +208,13 @@ describe('what a source tells of', () => {
 });
 
 describe('a hint', () => {
-  test('of a source that is hardly ever right says nothing', () => {
+  test('of a source that is hardly ever right has no effect', () => {
     expect(hintHazard(record({ tested: 200, expected: 160, unmoved: 160 }))).toBe(0);
     expect(1 - Math.exp(-hintHazard(UNTESTED))).toBeCloseTo(0.3, 9);
     expect(hintedMinutes(SKU, 0, PLAN)).toBeNull();
   });
 
-  test('brings a refresh forward to where it gains as much as any other, and never puts one off', () => {
+  test('brings a refresh forward to where it gains as much as any other, and never delays one', () => {
     const at = boostedMinutes(
       { weight: 1, rate: PRIOR, hazard: 0.5 },
       { refreshThreshold: 1, maxIntervalMinutes: 120 },
@@ -236,7 +239,7 @@ describe('a hint', () => {
     );
   });
 
-  test('adds to others at the same SKU, up to a bound', () => {
+  test('adds to others for the same SKU, up to a bound', () => {
     expect(jointHazard([])).toBe(0);
     expect(jointHazard([{ hazard: 0.5 }, { hazard: 0.7 }])).toBeCloseTo(1.2, 9);
     expect(jointHazard(Array.from({ length: 50 }, () => ({ hazard: 3 })))).toBe(4);
@@ -244,7 +247,7 @@ describe('a hint', () => {
 });
 
 describe('a refresh', () => {
-  test('measures each source by what is left to it beside the rate and the other sources', () => {
+  test('tests each source against what the rate and the other sources leave unexplained', () => {
     const alone = 0.8;
     const itself = { source: null, expected: 0.8, alone, moved: true };
     expect(testHints([{ source: 'a', hazard: 0.5 }], alone, true)).toEqual([
@@ -263,7 +266,7 @@ describe('a refresh', () => {
     expect(testHints([], 0.8, true)).toEqual([itself]);
   });
 
-  test('teaches no rate where the move is as probably the hinted one', () => {
+  test('does not teach the rate if the move is as likely to be the hinted one', () => {
     const hint = (precision: number) => [{ source: 'a', hazard: -Math.log1p(-precision) }];
     // told / (1 − unmoved · (1 − told)) is one half where told = (1 − unmoved) / (2 − unmoved).
     const [below, above] = [0.2 / 1.2 - 1e-6, 0.2 / 1.2 + 1e-6];
@@ -289,10 +292,10 @@ describe('a flood', () => {
   };
   const [alone, beside] = [run(false), run(true)];
 
-  test('of hints at every SKU every minute takes hardly any refresh', () => {
+  test('of hints for every SKU every minute causes hardly any refresh', () => {
     const source = beside.get('flood');
     expect(source?.hints).toBeGreaterThan(500_000);
-    // Of some 12,000 refreshes.
+    // Out of about 12,000 refreshes.
     expect(source?.pulled).toBeLessThan(400);
     expect(source?.waiting).toBeLessThanOrEqual(mostWaiting(source?.record ?? UNTESTED));
   });

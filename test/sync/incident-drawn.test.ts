@@ -8,8 +8,8 @@ import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * A partner that answers as ever, whatever its manifest route says: counts that contradict its own file, and one
- * another. What the mirror makes of them in five days, at the level of its decisions.
+ * A partner that answers as always, whatever its manifest route says: counts that contradict its own file and one
+ * another. The mirror's decisions about them are simulated for five days.
  */
 const MINUTE = 60_000;
 const DAY_MINUTES = 1440;
@@ -24,13 +24,13 @@ interface Counts {
 interface Partner {
   /** SKUs that the file lists as live. */
   readonly listedLive: number;
-  /** What the route says at its checks, again and again. */
+  /** What the route says at its checks, in rotation. */
   readonly said: readonly Counts[];
   readonly checkMinutes: number;
-  /** A manifest is downloaded at these checks. */
+  /** A manifest is downloaded at every `fileEvery`-th check. */
   readonly fileEvery: number;
   readonly budget: number;
-  /** SKUs that a call may have at most. */
+  /** The most SKUs that a call may hold. */
   readonly callSkus: number;
   readonly begun: Incident['because'] | null;
 }
@@ -49,10 +49,10 @@ const partner: fc.Arbitrary<Partner> = fc.record({
   begun: fc.constantFrom('live-count' as const, 'deferrals' as const, null),
 });
 
-/** The mirror, as far as incidents go. */
+/** The mirror, as far as incidents are concerned. */
 class Mirror {
   incident: Incident | null;
-  /** The longest that one has lasted, in minutes. */
+  /** The longest duration of any incident, in minutes. */
   longest = 0;
   #disproved = false;
   #miscount = 0;
@@ -109,7 +109,7 @@ class Mirror {
   }
 }
 
-test('an incident that nothing but counts says ends, however these contradict the file and one another', () => {
+test('an incident supported only by counts ends, however they contradict the file and one another', () => {
   fc.assert(
     fc.property(partner, (of) => {
       const mirror = new Mirror(of);
@@ -122,7 +122,7 @@ test('an incident that nothing but counts says ends, however these contradict th
         }
         mirror.call(now);
       }
-      // A trial follows after two checks or ten minutes; that of another cause begins the time anew.
+      // A trial follows after two checks or ten minutes. A change of cause restarts that time.
       expect(mirror.longest).toBeLessThanOrEqual(2 * Math.max(10, 2 * of.checkMinutes) + 10);
     }),
     { numRuns: runs(200) },

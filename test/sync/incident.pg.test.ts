@@ -19,7 +19,7 @@ beforeEach(() => {
   events = [];
 });
 
-/** Ten calls of five live SKUs a minute, for a thousand SKUs that are wanted every half hour. */
+/** Ten calls of five live SKUs a minute, for a thousand SKUs that should be refreshed every half hour. */
 function context(): SyncContext {
   return {
     sql: store.sql,
@@ -30,7 +30,7 @@ function context(): SyncContext {
   } as unknown as SyncContext;
 }
 
-/** A thousand snapshot-priced SKUs S000 … S999, priced 50 minutes ago and due for their sweep in a day. */
+/** Inserts a thousand snapshot-priced SKUs S000 … S999, priced 50 minutes ago and due for their sweep in a day. */
 async function thousand(): Promise<void> {
   await store.sql`
     insert into catalog.skus (sku, state, price_source, hash, in_manifest, asked_at, priced_at, first_priced_at)
@@ -40,7 +40,7 @@ async function thousand(): Promise<void> {
   await store.sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
 }
 
-/** `minutes`: from its last answer to its due time. */
+/** `minutes` is the time from its last answer to its due time. */
 const due = (sku: string) =>
   store.sql`
   select reason, lane, d.live, round(extract(epoch from due_at - asked_at) / 60)::int as minutes
@@ -56,7 +56,7 @@ async function begin(): Promise<SyncContext> {
 }
 
 describe('when everything is live-priced', () => {
-  test('the catalog’s own counts begin an incident once, visible in SQL, and have it planned and the delta asked', async () => {
+  test('the catalog’s own counts start an incident once, visible in SQL, and request a plan and a delta', async () => {
     await store.sql`update catalog_internal.tasks set next_at = now() + interval '1 hour'`;
     const ctx = await begin();
     await weighCounts(ctx, { livePricedSkuCount: 999, skuCount: 1000 });
@@ -69,7 +69,7 @@ describe('when everything is live-priced', () => {
     expect(asked.map(({ task }) => task)).toEqual(['delta', 'live-plan']);
   });
 
-  test('every priced SKU joins the order of live refreshes by what its past says, without a cap of three rounds', async () => {
+  test('every priced SKU is scheduled like a live one by its past changes, without a cap of three rounds', async () => {
     await thousand();
     await store.sql`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
@@ -84,13 +84,13 @@ describe('when everything is live-priced', () => {
     expect(often).toMatchObject({ reason: 'live', lane: 2, live: true });
     expect(seldom).toMatchObject({ reason: 'live', lane: 2, live: true });
     expect(often?.['minutes']).toBeLessThan(seldom?.['minutes']);
-    // Refreshes are asked for at no more than the rate there is.
+    // No more refreshes are scheduled than the rate allows.
     const [{ early }] = await store.sql<[{ early: number }]>`
       select count(*)::int as early from catalog_internal.due where due_at < now() + interval '10 minutes'`;
     expect(early).toBeLessThanOrEqual(1000);
   });
 
-  test('weight counts, and what was learned of a SKU before stands', async () => {
+  test('weights count, and what was learned of a SKU before is kept', async () => {
     await thousand();
     await store.sql`insert into catalog_internal.live_rates values ('S003', 15, 60)`;
     await store.sql`insert into catalog_internal.watched (sku, weight) values ('S004', 200)`;
@@ -102,7 +102,7 @@ describe('when everything is live-priced', () => {
     expect(rate).toEqual({ alpha: 15, beta: 60 });
   });
 
-  test('reports with a hash, watched, asked for by name, erring, waiting and unpriced SKUs keep their places; crossed ones do not', async () => {
+  test('marked, failing, waiting and unpriced SKUs keep their places, except reports of crossed SKUs', async () => {
     await thousand();
     await store.sql`select catalog_internal.mark_due(array['S010', 'S011'], 'changed', false)`;
     await store.sql`update catalog.skus set price_source = 'live' where sku = 'S011'`;
@@ -124,7 +124,7 @@ describe('when everything is live-priced', () => {
       expect(await due(sku)).toMatchObject({ reason: 'sweep', live: false });
   });
 
-  test('a price that has its next refresh far ahead is stale all the same once it is older than LIVE_INTERVAL', async () => {
+  test('a price older than LIVE_INTERVAL is stale, even if its next refresh is far off', async () => {
     await thousand();
     await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('S001', '40', 100, now())`;
     const stale = () => store.sql`select stale from catalog.current_prices`.then(([row]) => row?.['stale']);
@@ -136,7 +136,7 @@ describe('when everything is live-priced', () => {
     expect(await stale()).toBe(false);
   });
 
-  test('counts that go on to say so put off no trial call', async () => {
+  test('repeated counts do not delay the trial call', async () => {
     const ctx = await begin();
     await store.sql`update catalog_internal.live_plan set incident_tried_at = now() - interval '3 hours'`;
     for (const livePricedSkuCount of [null, 1000])
@@ -145,7 +145,7 @@ describe('when everything is live-priced', () => {
     expect(Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000)).toBe(3);
   });
 
-  test('counts that the last file has contradicted begin none, and end one', async () => {
+  test('counts that the last file has contradicted start no incident, and end one', async () => {
     const ctx = context();
     const said = { livePricedSkuCount: 1000, skuCount: 1000 };
     await weighCounts(ctx, said, { miscount: 950 });
@@ -155,12 +155,12 @@ describe('when everything is live-priced', () => {
     expect(events.map(({ event }) => event)).toEqual(['incident.began', 'incident.ended']);
   });
 
-  test('metadata rests', async () => {
+  test('the metadata task is postponed', async () => {
     const ctx = await begin();
     expect(await syncMetadata(ctx)).toMatchObject({ kind: 'postponed', because: 'incident' });
   });
 
-  test('what nobody lists joins too, and goes back to its own turns', async () => {
+  test('unlisted SKUs are included, and return to their own schedule', async () => {
     await thousand();
     await store.sql`update catalog.skus set in_manifest = false, price_source = case when sku < 'S005' then null else 'snapshot' end where sku < 'S010'`;
     await store.sql`update catalog_internal.due set reason = 'unlisted', lane = 2 where sku < 'S010'`;
@@ -173,7 +173,7 @@ describe('when everything is live-priced', () => {
       expect(await due(sku)).toMatchObject({ reason: 'unlisted', lane: 2, live: false, minutes: 10 });
   });
 
-  test('when the counts fall again, what is snapshot-priced goes back to its sweep, and live SKUs to their turns', async () => {
+  test('when the counts fall again, snapshot-priced SKUs return to the sweep, live SKUs to their schedule', async () => {
     await thousand();
     await store.sql`update catalog.skus set price_source = 'live' where sku < 'S100'`;
     await store.sql`update catalog_internal.due set live = true, lane = 2, reason = 'live' where sku < 'S100'`;
@@ -193,8 +193,10 @@ describe('when everything is live-priced', () => {
   });
 });
 
-describe('without word from the catalog', () => {
-  /** A call as of a plan: it asked for SKUs as snapshot-priced, so many were answered and all others deferred. */
+describe('without a count from the catalog', () => {
+  /**
+   * Makes a call under `plan` that asks for SKUs as snapshot-priced: `answered` are answered, all others deferred.
+   */
   async function call(plan: LivePlan, asked: number, answered: number, trial = false): Promise<void> {
     const { sql, settings, emit } = context();
     const shown = {
@@ -212,7 +214,7 @@ describe('without word from the catalog', () => {
   const next = async (...shown: [asked: number, answered: number, trial?: boolean]) =>
     await call(await readLivePlan(store.sql), ...shown);
 
-  test('a pattern of deferrals begins an incident, and a half-open request that is answered ends it', async () => {
+  test('a pattern of deferrals starts an incident, and an answered trial call ends it', async () => {
     await next(100, 5);
     await next(100, 5);
     expect(events).toEqual([]);
@@ -249,7 +251,7 @@ describe('without word from the catalog', () => {
     expect(events).toMatchObject([{ event: 'incident.began', asked: 360, deferred: 340 }]);
   });
 
-  test('calls that deferred nothing are not counted, nor those of more than five minutes ago', async () => {
+  test('calls without deferrals and calls of more than five minutes ago do not count', async () => {
     for (let n = 0; n < 2; n += 1) await next(100, 5);
     await store.sql`update catalog_internal.live_calls set called_at = now() - interval '6 minutes'`;
     for (let n = 0; n < 10; n += 1) await next(100, 100);
@@ -260,7 +262,7 @@ describe('without word from the catalog', () => {
     expect(events).toMatchObject([{ asked: 300, deferred: 285 }]);
   });
 
-  test('two replicas that see the same say it once', async () => {
+  test('two replicas with the same evidence report the incident once', async () => {
     for (let n = 0; n < 3; n += 1) await next(90, 5);
     const plan = await readLivePlan(store.sql);
     await Promise.all([call(plan, 100, 5), call(plan, 100, 5)]);
@@ -269,12 +271,12 @@ describe('without word from the catalog', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('a trial call that is answered ends an incident by counts, which begin another only after they were low', async () => {
+  test('an answered trial call ends an incident by counts, and only counts that were low since start another', async () => {
     const said = async (live: number, more = {}) =>
       await weighCounts(context(), { livePricedSkuCount: live, skuCount: 1000 }, more);
     const turns = () => events.splice(0).map(({ event }) => event);
     await said(1000);
-    // No more than are computed live in any call: that shows nothing.
+    // No more than any call computes live, so it proves nothing.
     await next(5, 5, true);
     expect(turns()).toEqual(['incident.began']);
     await next(20, 20, true);
@@ -292,7 +294,7 @@ describe('without word from the catalog', () => {
     expect(turns()).toEqual(['incident.ended', 'incident.began']);
   });
 
-  test('an incident that somebody else has ended meanwhile is not ended again by a half-open request', async () => {
+  test('an incident that was ended meanwhile is not ended again by another trial call', async () => {
     for (let n = 0; n < 4; n += 1) await next(100, 5);
     const plan = await readLivePlan(store.sql);
     await Promise.all([call(plan, 20, 20, true), call(plan, 20, 20, true)]);

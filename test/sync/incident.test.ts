@@ -43,7 +43,7 @@ describe('an incident ends', () => {
   });
 });
 
-test('a share that settles below what begins an incident ends it, within six hours', () => {
+test('a share that settles below the start of an incident ends it, within six hours', () => {
   for (let live = 0; live < 1000; live += 10) {
     const after = judgeIncident('live-count', count(live, 1000), { minutes: 360 });
     expect([live, after]).toEqual([live, live >= 900 ? 'live-count' : null]);
@@ -52,18 +52,18 @@ test('a share that settles below what begins an incident ends it, within six hou
   expect(judgeIncident('deferrals', count(880, 1000), { minutes: 9999 })).toBe('deferrals');
 });
 
-test('counts that a trial has disproved begin none, but deferrals do', () => {
+test('counts that a trial has disproved start no incident, but deferrals do', () => {
   expect(judgeIncident(null, count(1000, 1000), { disproved: true })).toBeNull();
   expect(judgeIncident(null, deferrals(300, 285), { disproved: true })).toBe('deferrals');
   expect(judgeIncident('deferrals', count(1000, 1000), { disproved: true })).toBe('live-count');
 });
 
-test('SKUs that are announced as live against what the file lists are not believed, and none are made up', () => {
+test('live SKUs announced beyond those that the file lists are not believed, and none are added', () => {
   expect([believedLive(1000, 0), believedLive(1000, 950), believedLive(40, 950)]).toEqual([1000, 50, 0]);
   expect(believedLive(50, -950)).toBe(50);
 });
 
-describe('a half-open request', () => {
+describe('a trial call', () => {
   const HOUR = 3_600_000;
   const incident = { because: 'deferrals', since: 0, triedAt: 1_000_000 } as const;
   const limits = { liveBudget: 5, callSkus: 100, catalogCheckMs: HOUR };
@@ -74,7 +74,7 @@ describe('a half-open request', () => {
     expect(trialSize(incident, 1_600_000, { ...limits, callSkus: 12 })).toBe(12);
   });
 
-  test('is sent in an incident by counts after the time of two of them, and of ten minutes', () => {
+  test('in an incident by counts comes after two checks, and at least ten minutes', () => {
     const counted = { ...incident, because: 'live-count' } as const;
     expect(trialSize(counted, counted.triedAt + 2 * HOUR - 1, limits)).toBeNull();
     expect(trialSize(counted, counted.triedAt + 2 * HOUR, limits)).toBe(20);
@@ -83,12 +83,12 @@ describe('a half-open request', () => {
     expect(trialSize(counted, counted.triedAt + 600_000, often)).toBe(20);
   });
 
-  test('is not sent without an incident, and is a full call where calls have no more than is computed live', () => {
+  test('is not made without an incident, and is a full call if calls hold no more than is computed live', () => {
     expect(trialSize(null, 9e9, limits)).toBeNull();
     for (const callSkus of [1, 5]) expect(trialSize(incident, 9e9, { ...limits, callSkus })).toBe(callSkus);
   });
 
-  test('that has all that calls may have ends an incident, and one that has less than it might does not', () => {
+  test('that fills a call ends an incident, and a smaller one does not', () => {
     expect(judgeIncident('deferrals', trial(2, 2), { callSkus: 2 })).toBeNull();
     expect(judgeIncident('deferrals', trial(2, 2), { callSkus: 3 })).toBe('deferrals');
     expect(judgeIncident('deferrals', trial(0, 0), { callSkus: 1 })).toBe('deferrals');

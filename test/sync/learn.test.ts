@@ -23,7 +23,7 @@ const shown = (asked: number, answered: number, deferred = asked - answered) => 
   answered,
   deferred,
 });
-/** A usual call: five live SKUs and 95 others, all answered where not said. */
+/** Learns from a usual call: five live SKUs and 95 others, all answered unless given. */
 function taught(
   options: {
     plan?: Partial<LivePlan>;
@@ -47,7 +47,7 @@ function taught(
 }
 
 describe('a call that was answered in full', () => {
-  test('is remembered, and has a little more tried', () => {
+  test('is remembered, and raises the budget a little', () => {
     expect(taught()).toEqual({
       lesson: {
         call: { computed: 5, deferred: 0, snapshotAsked: 95, snapshotDeferred: 0 },
@@ -65,11 +65,11 @@ describe('a call that was answered in full', () => {
   test('without live SKUs teaches nothing', () => {
     const nothing = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
     expect(taught({ live: NONE }).lesson).toEqual(nothing);
-    // Errors say nothing of what was computed.
+    // Errors show nothing of what was computed.
     expect(taught({ live: shown(4, 0, 0), snapshot: shown(95, 0, 0) }).lesson).toEqual(nothing);
   });
 
-  test('tells of the budget when it allows one SKU more', () => {
+  test('logs the budget when it allows one SKU more', () => {
     expect(taught({ budget: 5.98 }).events).toEqual([]);
     expect(taught({ budget: 5.995, live: shown(5, 5) }).events).toEqual([
       { event: 'live-budget.learned', budget: 6 },
@@ -78,13 +78,13 @@ describe('a call that was answered in full', () => {
 });
 
 describe('live SKUs that were deferred', () => {
-  test('teach the budget, and told is what it has become', () => {
+  test('lower the budget, and the new one is logged', () => {
     const { lesson, events } = taught({ live: shown(5, 3), plan: { best: 3 } });
     expect(lesson).toMatchObject({ budget: 4, ceiling: null, call: { computed: 3, deferred: 2 } });
     expect(events).toEqual([{ event: 'live-budget.learned', budget: 4 }]);
   });
 
-  test('all of them, within what calls had answered: a ceiling is suspected at first, and the budget stands', () => {
+  test('if none was answered within the usual count, raise suspicion of a ceiling and keep the budget', () => {
     const { lesson, events } = taught({ live: shown(5, 0) });
     expect(lesson).toMatchObject({
       budget: null,
@@ -94,31 +94,31 @@ describe('live SKUs that were deferred', () => {
     expect(events).toEqual([]);
   });
 
-  test('for a known ceiling, which asks for fewer than a call may have, say nothing of the budget', () => {
+  test('under a known ceiling, in a call below the budget, do not change the budget', () => {
     const { lesson, events } = taught({ live: shown(3, 2), plan: { ceiling: CEILING, best: 2 } });
     expect(lesson).toMatchObject({ budget: null, ceiling: { blockedAt: NOW }, ceilingStep: 4 });
     expect(events).toEqual([]);
   });
 
-  test('beside deferred SKUs that were taken for snapshot-priced say nothing of a ceiling', () => {
+  test('beside deferred SKUs that were taken for snapshot-priced do not suggest a ceiling', () => {
     expect(taught({ live: shown(5, 0), snapshot: shown(95, 94) }).lesson.ceiling).toBeNull();
   });
 });
 
-describe('the ceiling is told', () => {
-  test('where it was measured and differs from before', () => {
+describe('the ceiling is logged', () => {
+  test('when it was measured and differs from before', () => {
     const blocked = { ...CEILING, cycleFrom: NOW - 2 * MINUTE, blockedAt: NOW - MINUTE, failedAt: NOW - 500 };
     const { lesson, events } = taught({ live: shown(1, 1), plan: { ceiling: blocked } });
     expect(lesson.ceiling).toMatchObject({ blockedAt: null, alike: 0 });
     expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 100 }]);
   });
 
-  test('not where it is about what it was', () => {
+  test('not when it is about the same as before', () => {
     const blocked = { ...CEILING, cycleFrom: NOW - 2 * MINUTE, blockedAt: NOW - 1000, failedAt: NOW - 500 };
     expect(taught({ live: shown(1, 1), plan: { ceiling: blocked } }).events).toEqual([]);
   });
 
-  test('where it has grown beyond what all calls could ask, and is forgotten', () => {
+  test('when it has grown beyond what all calls can ask, and is forgotten', () => {
     const { lesson, events } = taught({ plan: { ceiling: { ...CEILING, since: NOW - 60 * MINUTE } } });
     expect(lesson.ceiling).toEqual({ ...NO_CEILING, step: 5 });
     expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: null }]);
@@ -126,7 +126,7 @@ describe('the ceiling is told', () => {
 });
 
 describe('an incident', () => {
-  test('is not for one call to begin: its deferrals are logged, and weighed with those of others', () => {
+  test('is not started by one call: its deferrals are logged, and weighed with those of others', () => {
     const { lesson, incidentEvent } = taught({ live: NONE, snapshot: shown(100, 5) });
     expect(lesson).toMatchObject({ call: { snapshotAsked: 100, snapshotDeferred: 95 }, incident: null });
     expect([lesson.budget, incidentEvent]).toEqual([null, null]);
@@ -147,7 +147,7 @@ describe('an incident', () => {
     });
   });
 
-  test('goes on after a trial call that was mostly deferred, and is tried again later', () => {
+  test('continues after a trial call that was mostly deferred, and is tried again later', () => {
     const { lesson, incidentEvent } = taught({
       plan: DURING_INCIDENT,
       trial: true,
@@ -159,7 +159,7 @@ describe('an incident', () => {
   });
 });
 
-test('SKUs that nobody lists, computed live and deferred, are no evidence of an incident', () => {
+test('unlisted SKUs, computed live and deferred, are no evidence of an incident', () => {
   const known = { plan: QUIET, budget: 20, callSkus: 100, trial: false };
   const seen = { live: shown(5, 5), snapshot: shown(95, 5), ...TIMES };
   const { lesson } = learn(known, { ...seen, listed: shown(5, 5) }, SETTINGS);
@@ -168,7 +168,7 @@ test('SKUs that nobody lists, computed live and deferred, are no evidence of an 
   expect(learn(known, seen, SETTINGS).lesson.call).toMatchObject({ snapshotAsked: 95, snapshotDeferred: 90 });
 });
 
-test('whatever a call shows: the budget stays within its bounds, and nothing is told that is not stored', () => {
+test('whatever a call shows, the budget stays within its bounds and nothing is logged that is not stored', () => {
   const anyShown = record({
     answered: integer({ min: 0, max: 50 }),
     deferred: integer({ min: 0, max: 50 }),

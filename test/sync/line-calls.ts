@@ -35,8 +35,8 @@ export const priced = (
 ) => found(sku, { 7: price, 8: price + 10, 9: price + 20 }, product(brand, model));
 
 /**
- * A mirror of live SKUs of two lines, all refreshed an hour ago, and calls for them; to be called at a file's top
- * level.
+ * Sets up a mirror of live SKUs of two lines, all refreshed an hour ago, and calls for them. Must be called at a
+ * file's top level.
  */
 export function useLines() {
   const store = useStore();
@@ -55,7 +55,7 @@ export function useLines() {
     } as unknown as SyncContext;
   }
 
-  /** One call for these SKUs, as reprice.ts makes it, from the claim to what it teaches. */
+  /** Makes one call for these SKUs like reprice.ts, from the claim to the lesson. */
   async function call(results: readonly SkuResult[], beforeLesson: () => Promise<void> = async () => {}) {
     const { sql } = store;
     const ctx = context();
@@ -95,7 +95,7 @@ export function useLines() {
     return rows.map(({ sku }) => sku);
   };
 
-  /** Every SKU was refreshed an hour ago, and is due in a day. */
+  /** Lets `minutes` pass for refreshes and lines, but not for due times. */
   async function pass(minutes = 60): Promise<void> {
     await store.sql`update catalog.skus set asked_at = asked_at - make_interval(mins => ${minutes}), priced_at = priced_at - make_interval(mins => ${minutes})`;
     await store.sql`
@@ -113,7 +113,7 @@ export function useLines() {
       ...OTHERS.map((sku) => priced(sku, 100, 'Acme', 'Two')),
     ]);
     await pass();
-    // Known for calm SKUs.
+    // Enough to be known as calm.
     await sql`update catalog_internal.live_rates set wholesale_minutes = 2880`;
     await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
   });

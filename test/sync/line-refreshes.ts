@@ -5,7 +5,7 @@ import { type LineTransition, NO_RELEASES, weighRefresh } from '../../src/sync/l
 export const NOW = 1_000_000;
 export const WHOLESALE = { held: 10, moved: 8 };
 export const UNMOVED = { held: 10, moved: 0 };
-/** A SKU that hardly ever moves wholesale by itself. */
+/** A SKU that hardly ever moves wholesale on its own. */
 const CALM = { moves: 0, minutes: 2880 };
 
 export const refresh = (at: number, over: Partial<LineRefresh> = {}): LineRefresh => ({
@@ -16,7 +16,7 @@ export const refresh = (at: number, over: Partial<LineRefresh> = {}): LineRefres
   ...over,
 });
 
-/** Weighs refreshes one after the other: the line after them, and what became of it on the way. */
+/** Weighs refreshes one after the other. Returns the line after them, and its transitions on the way. */
 export function weighAll(refreshes: readonly LineRefresh[], from: Line = QUIET_LINE) {
   let line = from;
   const turns: LineTransition[] = [];

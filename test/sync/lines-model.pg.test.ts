@@ -18,9 +18,9 @@ import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * Lines under all that happens to their SKUs meanwhile: releases and single moves, names that change, SKUs that are
- * deleted, withdrawn, marked and claimed by others, several calls at once. At no time does anybody wait longer than
- * the longest wait, and in the end prices are the partner's.
+ * Lines while anything may happen to their SKUs: releases and single moves, names that change, SKUs that are
+ * deleted, withdrawn, marked and claimed by others, several calls at once. No SKU ever waits longer than the
+ * longest wait, and in the end prices are the partner's.
  */
 
 const store = useStore();
@@ -82,7 +82,7 @@ function context(partner: Partner, events: SyncEvent[]): SyncContext {
   } as unknown as SyncContext;
 }
 
-/** So many minutes go by, for everything that has a time. */
+/** Advances everything that has a time by `minutes`. */
 async function pass({ floors }: SyncContext, minutes: number): Promise<void> {
   await store.sql.unsafe(`
     update catalog.skus set asked_at = asked_at - interval '${minutes} minutes', priced_at = priced_at - interval '${minutes} minutes';
@@ -160,7 +160,7 @@ async function allCalls(ctx: SyncContext): Promise<void> {
   for (let left = 100; left > 0 && (await calls(ctx, 2)); left -= 1);
 }
 
-/** SKUs that would wait longer than the longest wait. */
+/** Returns SKUs that would wait longer than the longest wait. */
 async function waiting(): Promise<string[]> {
   const { maxIntervalMinutes } = await readLivePlan(store.sql);
   const rows = await store.sql<{ sku: string }[]>`
@@ -179,7 +179,7 @@ async function wrong(partner: Partner): Promise<string[]> {
   );
 }
 
-/** Beside those that are drawn: one in which releases come about, are suspected and confirmed. */
+/** Besides the drawn histories: one in which releases occur, are suspected and confirmed. */
 const SHOWN = [5, 1, 4].flatMap((odd): Step[] => [
   { kind: 'pass', minutes: 20 },
   { kind: 'calls', count: 4 },
@@ -191,7 +191,7 @@ const SHOWN = [5, 1, 4].flatMap((odd): Step[] => [
 ]);
 const HISTORIES = runs(2, 10);
 
-test('whatever happens to their SKUs, nobody waits too long, and prices become those of the partner', async () => {
+test('whatever happens to the SKUs of lines, none waits too long, and in the end prices are the partner’s', async () => {
   const turns = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40, size: 'max' }), async (steps) => {
@@ -216,7 +216,7 @@ test('whatever happens to their SKUs, nobody waits too long, and prices become t
       await store.sql`update catalog_internal.due set claim = null, held_until = null`;
       await allCalls(ctx);
       expect(await wrong(partner)).toEqual([]);
-      // Whoever was refreshed just before the last suspicion is so again a minute later.
+      // SKUs refreshed just before the last suspicion are refreshed again a minute later.
       for (let rounds = 0; rounds < 3; rounds += 1) {
         await pass(ctx, 10);
         await allCalls(ctx);
@@ -227,10 +227,10 @@ test('whatever happens to their SKUs, nobody waits too long, and prices become t
       expect(hazards).toBe(0);
       for (const { event } of events) turns.add(event);
     }),
-    // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
+    // Each run takes seconds: a failure is reported at once with its seed, instead of being shrunk for minutes.
     { numRuns: HISTORIES + 1, examples: [[SHOWN]], endOnFailure: true },
   );
-  // What has happened has had something to show.
+  // The histories did exercise releases.
   expect(turns).toContain('release.suspected');
   expect(turns).toContain('release.confirmed');
 }, 300_000);

@@ -22,7 +22,7 @@ describe('a line whose SKUs move together', () => {
     expect(await line('Acme', 'Two')).toBeUndefined();
   });
 
-  test('is confirmed by two others: all the others are due sooner, and what moved with it teaches no rate', async () => {
+  test('is confirmed by two more: all others are due sooner, and moves with the line teach no rate', async () => {
     const { sql } = store;
     await call([priced('L00', 200), priced('L01', 200)]);
     const [third = '', fourth = ''] = await hazards();
@@ -45,7 +45,7 @@ describe('a line whose SKUs move together', () => {
     expect(await hazards()).toEqual(rest);
   });
 
-  test('is confirmed in a backlog: the others have moved, too, which orders them, and none is due at another time', async () => {
+  test('is confirmed in a backlog, too: this orders the others, but changes no due time', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set due_at = now() - interval '1 hour' where sku like 'L%'`;
     const dueAt = () => sql`select sku, due_at from catalog_internal.due where sku > 'L03' order by sku`;
@@ -58,15 +58,15 @@ describe('a line whose SKUs move together', () => {
     expect(row).toEqual({ early: 0, refreshes: 0 });
   });
 
-  test('is dismissed where the others have not moved: they wait as before', async () => {
+  test('is dismissed if the others have not moved, and they wait as before', async () => {
     await call([priced('L00', 200), priced('L01', 200)]);
     const panel = await hazards();
     expect(panel).toHaveLength(8);
-    // Asked for by somebody meanwhile: it stays due.
+    // Requested by somebody meanwhile, so it stays due.
     const marked = panel.slice(7);
     await mark(store.sql, marked, 'refresh');
     await pass(6);
-    // Who is worth a refresh in a day waits as long again.
+    // A SKU that is worth a refresh once a day waits as long again.
     await store.sql`update catalog_internal.live_plan set refresh_threshold = 1e6`;
     await call(panel.slice(0, 6).map((sku) => priced(sku, 100)));
     expect(await line()).toMatchObject({ phase: 'quiet', since: null });
@@ -76,11 +76,11 @@ describe('a line whose SKUs move together', () => {
     expect(row).toEqual({ threshold: 6.5, dismissed: 1 });
   });
 
-  test('is dismissed: whom somebody has hinted at meanwhile is refreshed for the hint', async () => {
+  test('is dismissed without cancelling the refresh of a SKU that somebody has hinted at meanwhile', async () => {
     const { sql } = store;
     await call([priced('L00', 200), priced('L01', 200)]);
     const panel = await hazards();
-    // The hint alone makes a refresh worth while, and the SKU's own rate does not for hours.
+    // The hint alone justifies a refresh. The SKU's own rate does not for hours.
     await sql`update catalog_internal.live_plan set refresh_threshold = 40`;
     await sql`select catalog.hint(${panel[7] ?? ''}, 'orders')`;
     await followHints(context(), await readLivePlan(sql));
@@ -91,7 +91,7 @@ describe('a line whose SKUs move together', () => {
     expect(await dueNow()).toEqual(panel.slice(7));
   });
 
-  test('is left alone where it is small', async () => {
+  test('is left alone if it is small', async () => {
     await call([priced('M0', 200, 'Acme', 'Two'), priced('M1', 200, 'Acme', 'Two')]);
     expect(await line('Acme', 'Two')).toMatchObject({ phase: 'quiet', evidence: 0 });
     expect(await hazards()).toEqual([]);
@@ -117,8 +117,8 @@ describe('a line whose SKUs move together', () => {
   });
 });
 
-describe('who is not moved', () => {
-  test('are SKUs that are claimed, marked for another reason, deferred, withdrawn or of another line by now', async () => {
+describe('a confirmed line does not move', () => {
+  test('SKUs that are claimed, marked, deferred, withdrawn or by now of another line', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set claim = 99, held_until = now() + interval '1 hour' where sku = 'L10'`;
     await mark(sql, ['L11'], 'refresh');
@@ -136,7 +136,7 @@ describe('who is not moved', () => {
     expect([...(await dueAt())]).toEqual(before);
   });
 
-  test('are SKUs whose rows somebody holds: nobody is waited for', async () => {
+  test('SKUs whose rows somebody has locked, and does not wait for them', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
       await tx`select from catalog_internal.due where sku = 'L20' for update`;
@@ -145,7 +145,7 @@ describe('who is not moved', () => {
     expect(await hazards()).toEqual(SKUS.filter((sku) => sku > 'L03' && sku !== 'L20'));
   });
 
-  test('are SKUs without brand or model, and those with names beyond any index', async () => {
+  test('SKUs without brand or model, but does move those with names longer than any index allows', async () => {
     const long = 'x'.repeat(5000);
     await call(SKUS.map((sku) => priced(sku, 100, long, 'One')));
     await pass();
@@ -161,7 +161,7 @@ describe('who is not moved', () => {
 });
 
 describe('calls side by side', () => {
-  test('a line that another call has changed meanwhile is weighed again', async () => {
+  test('weigh a line again that another call has changed meanwhile', async () => {
     await call([priced('L00', 200)]);
     const { id, state } = (await readLines(store.sql, [String((await line())?.['line'])]))[0]!;
     const other = {
@@ -179,7 +179,7 @@ describe('calls side by side', () => {
     expect(await hazards()).toHaveLength(8);
   });
 
-  test('a line that somebody holds is left out, and nobody waits', async () => {
+  test('skip a line that somebody has locked, without waiting', async () => {
     await call([priced('L00', 200)]);
     await store.sql.begin(async (tx) => {
       await tx`select from catalog_internal.live_lines for update`;
@@ -188,7 +188,7 @@ describe('calls side by side', () => {
     expect(await line()).toMatchObject({ phase: 'quiet', step: 1 });
   });
 
-  test('of two that add a line one does', async () => {
+  test('add a new line once if two of them try to', async () => {
     const to = { ...QUIET_LINE, step: 1 };
     const change = { id: '-9223372036854775808', brand: 'B', model: 'M', from: 0, to };
     const both = await Promise.all([
@@ -203,7 +203,7 @@ describe('calls side by side', () => {
 });
 
 describe('the plan', () => {
-  test('learns how often SKUs move wholesale, sets early refreshes aside, and forgets lines', async () => {
+  test('learns how often SKUs move wholesale, reserves early refreshes, and forgets old lines', async () => {
     const { sql } = store;
     await sql`update catalog_internal.live_rates set wholesale_moves = 3, wholesale_minutes = 1000`;
     await sql`insert into catalog_internal.live_lines values (1, 'Old', 'Old', 1, 'quiet', 0, now() - interval '8 days', null, 0, 0, 0, 0)`;
@@ -230,7 +230,7 @@ describe('the plan', () => {
   });
 });
 
-test('a clock that was ahead is set back for lines, too, without waiting for who stores one', async () => {
+test('times of lines that a clock ahead has dated are set back, without waiting for a locked line', async () => {
   const { sql } = store;
   await call([priced('L00', 200), priced('L01', 200)]);
   await sql`update catalog_internal.live_lines set weighed_at = now() + interval '2 hours', since = now() + interval '2 hours'`;

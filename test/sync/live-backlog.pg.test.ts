@@ -24,7 +24,7 @@ const context = (): SyncContext =>
     tracer: NO_TRACER,
   }) as unknown as SyncContext;
 
-/** Live SKUs S000 … that were refreshed `minutes` ago and are due since, the first of them for longest. */
+/** Inserts live SKUs S000 … that were refreshed `minutes` ago and are due since, the first for longest. */
 async function due(count: number, minutes = 10): Promise<void> {
   await store.sql`
     insert into catalog.skus (sku, state, price_source, in_manifest, asked_at, priced_at, first_priced_at)
@@ -47,14 +47,14 @@ const listed = async () =>
   );
 
 /**
- * SKUs that change every ten minutes or so, each a little less often than the one before, where others change every
- * two hours, perhaps.
+ * Makes SKUs change every ten minutes or so, each a little less often than the one before. Others may change every
+ * two hours.
  */
 const lively = (...skus: readonly string[]) =>
   store.sql`insert into catalog_internal.live_rates ${store.sql(skus.map((sku, n) => ({ sku, alpha: 10, beta: 100 + n })))}`;
 
 describe('while more is due than can be refreshed', () => {
-  test('the most valuable SKUs are refreshed first, however late they are due, for two minutes; then by due time', async () => {
+  test('the most valuable SKUs are refreshed first for two minutes, however late they are due; then by due time', async () => {
     await due(300);
     await lively('S250', 'S280');
     expect(await planLive(context())).toMatchObject({ nextInMs: 60_000, counts: { backlog: 300 } });
@@ -67,7 +67,7 @@ describe('while more is due than can be refreshed', () => {
     expect(oldest.slice(0, 3).map(({ sku }) => sku)).toEqual(['S000', 'S001', 'S002']);
   });
 
-  test('nobody is chosen twice from it: who is claimed leaves the list, and who was asked since is passed by', async () => {
+  test('no SKU is chosen twice from the list: claimed ones leave it, and those asked since are skipped', async () => {
     await due(300);
     await lively('S250', 'S280', 'S290');
     await planLive(context());
@@ -78,7 +78,7 @@ describe('while more is due than can be refreshed', () => {
     expect(candidates[0]?.sku).toBe('S290');
   });
 
-  test('a claim is not held up by another one that is taking the same SKU off the list', async () => {
+  test('a claim does not wait for another one that is removing the same SKU from the list', async () => {
     await due(300);
     await planLive(context());
     const [first = ''] = await listed();
@@ -90,7 +90,7 @@ describe('while more is due than can be refreshed', () => {
     });
   });
 
-  test('the list is made anew each minute, and gone with the backlog', async () => {
+  test('the list is rebuilt each minute, and is empty once the backlog is gone', async () => {
     await due(300);
     await planLive(context());
     const before = await listed();
@@ -111,14 +111,14 @@ describe('while more is due than can be refreshed', () => {
     ['of its first two hours', [0, 1], 60_000],
     ['after a night without a refresh', [9, 200], 60_000],
     ['once it is known for two hours', [0, 3], 600_000],
-  ])('the market %s is learned in so many milliseconds again', async (_, hours, nextInMs) => {
+  ])('the market %s (counts of %j hours ago) is learned again after %d ms', async (_, hours, nextInMs) => {
     await due(300);
     await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
     for (const each of hours) await knownFor(each);
     expect(await planLive(context())).toMatchObject({ nextInMs });
   });
 
-  test('a list and a refresh that a clock dated that was ahead are of no account once it is right', async () => {
+  test('entries that a clock ahead has dated are ignored once it is right', async () => {
     await due(300);
     await planLive(context());
     await store.sql`update catalog_internal.live_backlog set listed_at = now() + interval '8 days' where place > 50`;
@@ -131,7 +131,7 @@ describe('while more is due than can be refreshed', () => {
     expect(row).toEqual({ ahead: 0, refreshed_at: null });
   });
 
-  test('who waits because nothing could be refreshed comes first only after twice as long', async () => {
+  test('SKUs that waited because nothing could be refreshed come first only after twice as long', async () => {
     await due(300, 125);
     await store.sql`update catalog_internal.due set due_at = due_at - interval '2 hours'`;
     await store.sql`update catalog_internal.live_plan set refreshed_at = now() - interval '2 hours', solved_at = now() - interval '2 hours'`;
@@ -153,7 +153,7 @@ describe('while more is due than can be refreshed', () => {
   });
 });
 
-test('nobody has waited while nothing was due: live SKUs that are new after days without any', async () => {
+test('time in which nothing was due does not count as waiting, if live SKUs are new after days without any', async () => {
   await due(300, 20);
   await store.sql`update catalog_internal.live_plan set refreshed_at = now() - interval '3 days'`;
   await planLive(context());
@@ -162,7 +162,7 @@ test('nobody has waited while nothing was due: live SKUs that are new after days
   expect(plan).toEqual({ more: 18 });
 });
 
-test('the list is in the order in which the planner chooses, also of SKUs that have probably moved', async () => {
+test('the list has the planner’s order, also for SKUs that have probably moved', async () => {
   const { sql } = store;
   const sku = fc.record({
     weight: fc.constantFrom(1, 1, 3, 50),
@@ -170,7 +170,7 @@ test('the list is in the order in which the planner chooses, also of SKUs that h
     beta: fc.double({ min: 1, max: 4320, noNaN: true }),
     minutes: fc.option(fc.integer({ min: 1, max: 3000 })),
     learned: fc.boolean(),
-    // Of learned ones: how likely they have moved besides.
+    // For SKUs with a learned rate: how likely they have moved besides.
     hazard: fc.oneof(fc.constant(0), fc.double({ min: 0.01, max: 20, noNaN: true })),
   });
   await fc.assert(

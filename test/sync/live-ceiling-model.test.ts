@@ -6,7 +6,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const CALLS = 118;
 
-test('whatever calls show, in whatever order they are answered: once nothing is deferred any more, the ceiling is forgotten', () => {
+test('after any calls, answered in any order, the ceiling is forgotten once nothing is deferred any more', () => {
   const step = record({
     asked: integer({ min: 1, max: 6 }),
     part: constantFrom(0, 0, 0.5, 1, 1, 1),

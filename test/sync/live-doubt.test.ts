@@ -25,7 +25,7 @@ import { settingsWith } from '../support/settings.ts';
 
 const SETTINGS = settingsWith();
 const HOUR = 3_600_000;
-/** SKUs of failed calls, or a live SKU by itself, had the last call. */
+/** The last call was for SKUs of failed calls, or for a lone live SKU. */
 const OTHERS_TURN = { ...FIRST_TURNS, suspectsLast: true };
 const TRIED = { ...OTHERS_TURN, triedLast: true };
 const live = (...skus: string[]) => skus.map((sku) => ({ sku, live: true }));
@@ -44,15 +44,15 @@ const works = (asked: Call['asked'], more: Partial<EndedCall> = {}): Call => ({
   ...more,
 });
 
-/** The doubt after these calls, each sent when the one before has ended, unless it says otherwise. */
+/** Returns the doubt after these calls. Each is sent when the one before has ended, unless it says otherwise. */
 const after = (calls: readonly Call[], from = NO_DOUBT, at = 0): LiveDoubt =>
   calls.reduce<LiveDoubt>((doubt, call, n) => {
     const sentAt = call.sentAt ?? at + n * 10;
     return afterEnded(doubt, { answered: false, ...call, sentAt, endedAt: call.endedAt ?? sentAt + 10 });
   }, from);
 
-describe('whether calls fail for their live SKUs', () => {
-  test('after two in a row that had some, none has, until one without is answered; then one is tried alone', () => {
+describe('the doubt that calls fail because of their live SKUs', () => {
+  test('bars live SKUs after two failures in a row, until a call without them works; then one is tried alone', () => {
     expect(doubtStep(after([fails(FULL)]))).toBeNull();
     const doubted = after([fails(FULL), fails(FULL)]);
     expect(doubtStep(doubted)).toBe('others');
@@ -62,7 +62,7 @@ describe('whether calls fail for their live SKUs', () => {
     expect(doubtStep(after([fails(OTHERS), fails(OTHERS), fails(OTHERS)]))).toBeNull();
   });
 
-  test('calls that were under way together count as one', () => {
+  test('counts calls that were under way together as one', () => {
     const together = { sentAt: 0, endedAt: 29 };
     expect(doubtStep(after([fails(FULL, together), fails(FULL, { sentAt: 16, endedAt: 45 })]))).toBeNull();
     const last = fails(FULL, { sentAt: 30, endedAt: 59 });
@@ -71,20 +71,20 @@ describe('whether calls fail for their live SKUs', () => {
     );
   });
 
-  test('two live SKUs that fail alone, while others are answered, make it an outage of the live source', () => {
+  test('becomes an outage when two live SKUs fail alone while others are answered', () => {
     const calls = [fails(FULL), fails(FULL), works(OTHERS), fails(live('L1')), works(OTHERS)];
     expect(isLiveAway(after(calls))).toBe(false);
     expect(isLiveAway(after([...calls, fails(live('L2'))]))).toBe(false);
     expect(isLiveAway(after([...calls, fails(live('L2')), works(OTHERS)]))).toBe(true);
-    // The same one may be the reason itself, and so may those be that came with others.
+    // The same SKU twice may itself be the reason, and so may SKUs that came with others.
     expect(isLiveAway(after([...calls, fails(live('L1')), works(OTHERS)]))).toBe(false);
     expect(isLiveAway(after([...calls, fails(FULL), works(OTHERS)]))).toBe(false);
   });
 
-  test('where others fail meanwhile, everything may be away', () => {
+  test('does not become an outage if others fail meanwhile: everything may be down', () => {
     const begun = after([fails(FULL), fails(FULL), works(OTHERS), fails(OTHERS), fails(live('L1'))]);
     expect(isLiveAway(after([works(OTHERS), fails(live('L2')), works(OTHERS)], begun, 50))).toBe(false);
-    // Sent before the last one that failed: it may have begun since.
+    // Sent before the last one that failed: the outage may have begun since.
     const before = [
       fails(FULL),
       fails(FULL),
@@ -98,7 +98,7 @@ describe('whether calls fail for their live SKUs', () => {
     expect(isLiveAway(after(pausing))).toBe(false);
   });
 
-  test('one that is answered ends the doubt, and for an hour it takes more of them', () => {
+  test('ends with an answered live SKU, and for an hour takes more failures to return', () => {
     const over = after([fails(FULL), fails(FULL), works(OTHERS), works(live('L1'))]);
     const five = [1, 2, 3, 4, 5].map(() => fails(FULL));
     expect(doubtStep(over)).toBeNull();
@@ -107,11 +107,11 @@ describe('whether calls fail for their live SKUs', () => {
     expect(doubtStep(after(five.slice(3), over, HOUR + 50))).toBe('others');
   });
 
-  test('a live SKU may fail for it as long as none was computed since it failed before, by whichever daemon', () => {
+  test('covers a failed live SKU as long as no daemon has computed one since it failed before', () => {
     const since = (computedAt: number | null, kind: FailedKind = 'timeout', isLive = true, failures = 1) =>
       mayFailForSource({ live: isLive, failures }, kind, { computedAt, now: HOUR }, SETTINGS.intervals);
     expect([null, HOUR - 60_000, HOUR - 59_000].map((at) => since(at))).toEqual([true, true, false]);
-    // The wait is twice as long each time, but not taken for longer than LIVE_INTERVAL.
+    // The wait doubles each time, but counts as no longer than LIVE_INTERVAL.
     const minutes = (count: number) => HOUR - count * 60_000;
     const again = [minutes(3), minutes(4)].map((at) => since(at, 'timeout', true, 3));
     const often = [minutes(29), minutes(30)].map((at) => since(at, 'timeout', true, 12));
@@ -121,13 +121,13 @@ describe('whether calls fail for their live SKUs', () => {
     expect(since(null, 'timeout', false)).toBe(false);
   });
 
-  test('only failures that may be for what a call takes say something of it', () => {
+  test('considers only failures that the contents of a call may cause', () => {
     const kinds = ['timeout', 'service-fault', 'network', 'no-skus-read', 'bad-request', 'aborted'] as const;
     expect(kinds.filter(mayBeOfLive)).toEqual(['timeout', 'service-fault', 'network']);
   });
 });
 
-test('turns: a try is no turn of the others, SKUs of failed calls have every second one, and lanes move on with quotas only', () => {
+test('a try is not a turn of the others, suspects get every second turn, and lanes advance only with quotas', () => {
   const packing = { ...FIRST_PACKING, liveLast: true };
   const call = (wanted: WantedSkus) => ({
     lone: wanted.lone !== undefined,
@@ -193,11 +193,11 @@ describe('the next call', () => {
   }
   const failures = (count: number) => ({ pause: { ms: 0, failures: count, rejections: 0 } });
 
-  test('has live SKUs and others, usually', () => {
+  test('usually has live SKUs and others', () => {
     expect(plan({}, {})).toEqual({ live: 5, others: 95, lone: false });
   });
 
-  test('in doubt has no live SKU, or one alone; one at a time, and not before others work', () => {
+  test('in doubt has no live SKU, or one alone at a time once others work', () => {
     const others = { live: 0, others: 100, lone: false };
     const alone = { live: 1, others: 0, lone: true };
     expect(plan({}, { doubt: 'others' })).toEqual(others);
@@ -211,10 +211,10 @@ describe('the next call', () => {
     expect(plan(suspected, { doubt: 'others', turns: FIRST_TURNS })).toEqual({ ...others, others: 50 });
   });
 
-  test('in doubt has live SKUs where nothing else is due, and after every second failure', () => {
+  test('in doubt has live SKUs if nothing else is due, and after every second failure', () => {
     const due = lanes({ live: 100 });
     expect(plan({ due }, { doubt: 'others' })).toMatchObject({ live: 5 });
-    // A suspect that is alone with that may be as well as any, and nothing else may come due for long.
+    // A lone suspect may be healthy, and nothing else may become due for long.
     const alone = { ...failures(1), suspects: suspects(1, { others: 3 }) };
     expect(plan({ due, ...alone }, { doubt: 'others' })).toMatchObject({ live: 0, others: 1 });
     const more = lanes({ live: 100, others: 40 });
@@ -225,7 +225,7 @@ describe('the next call', () => {
     expect(plan(failures(4), { doubt: 'others' })).toMatchObject({ live: 0, others: 1 });
   });
 
-  test('in an outage has no live SKU but the one that is tried, in a call of its own', () => {
+  test('in an outage has no live SKU except the one that is tried, in a call of its own', () => {
     const since = NOW - HOUR;
     expect(plan({}, {}, since)).toEqual({ live: 1, others: 0, lone: true });
     expect(plan({}, {}, NOW)).toEqual({ live: 0, others: 100, lone: false });

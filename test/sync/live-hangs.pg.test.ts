@@ -13,7 +13,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
   const live = () => partner.asked.map((skus) => skus.length);
   const failures = async () => (await callPause(store.sql)).failures;
 
-  test('are an outage, too: others are asked without them, and a live SKU that is tried fails no other', async () => {
+  test('are an outage, too: others are asked without them, and a lone live SKU that is tried fails no other', async () => {
     const { sql } = store;
     [partner.hangs, partner.works] = [true, true];
     await partner.calls(2);
@@ -29,7 +29,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(live()).toEqual([1, 0]);
     expect(partner.sizes[0]).toBe(1);
     expect(await failures()).toBe(0);
-    // Its SKU is not to blame, also where it is one of the two that failed before the outage was known.
+    // Its SKU is not blamed, not even if it is one of the two that failed before the outage was known.
     const [tried = ''] = partner.asked[0] ?? [];
     expect((await ledger(sql)).get(tried)?.['failures']).toBe(before.get(tried)?.['failures']);
     partner.hangs = false;
@@ -38,7 +38,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(partner.told()).toEqual(['live-outage.began', 'live-outage.ended']);
   });
 
-  test('the one that is tried is drawn: those due longest may fail for themselves', async () => {
+  test('draw the SKU to try at random, because those due longest may fail on their own', async () => {
     const { sql } = store;
     [partner.hangs, partner.works] = [true, true];
     await partner.calls(8);
@@ -46,7 +46,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     partner.asked = [];
     await sql`update catalog_internal.due set due_at = due_at - row_number * interval '1 second'
       from (select sku, row_number() over (order by sku) from catalog_internal.due where live) l where l.sku = due.sku`;
-    // In 24 draws of 60 there are hardly ever as few as these; in an order, two have turns.
+    // In 24 draws of 60 so few are hardly possible. In order of due time only two would be tried.
     for (let tries = 0; tries < 24; tries += 1) {
       await partner.passMinutes(1);
       await partner.calls(2);
@@ -54,7 +54,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     const tried = partner.asked.flat();
     expect(tried.length).toBeGreaterThanOrEqual(24);
     expect(new Set(tried).size).toBeGreaterThan(10);
-    // SKUs of failed calls are drawn from, too.
+    // SKUs of failed calls are drawn, too.
     await sql`update catalog_internal.due set largest_call = 1 where live`;
     partner.asked = [];
     await partner.passMinutes(1);
@@ -62,7 +62,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(live()).toEqual(expect.arrayContaining([1]));
   });
 
-  test('that is not known yet blames no live SKU that is tried', async () => {
+  test('in an outage that is not known yet do not blame the live SKU that is tried', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set failures = 1 where live`;
     [partner.hangs, partner.works] = [true, true];
@@ -75,7 +75,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(partner.told()).toEqual([]);
   });
 
-  test('that another daemon doubts blames no live SKU, unless one was computed since it failed before', async () => {
+  test('that another daemon doubts blame no live SKU, unless one was computed since it failed before', async () => {
     const { sql } = store;
     [partner.hangs, partner.works] = [true, true];
     const fails = async () => {
@@ -94,7 +94,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     await sql`insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
       values (clock_timestamp() - interval '30 seconds', 1, 0, 0, 0)`;
     expect(await fails()).toEqual({ failures: 2, soon: false });
-    // Not for the first failure of a call of its own, whatever it was in errors for.
+    // Nor is a SKU blamed for the first failure in a call of its own, whatever errors it had before.
     await sql`update catalog_internal.due set failures = 4, due_at = case when sku = 'L009' then now() else now() + interval '1 day' end`;
     await sql`update catalog_internal.tasks set failures = 0, next_at = now() where task = 'reprice'`;
     await partner.calls(1, partner.daemon());
@@ -103,7 +103,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(row).toEqual({ failures: 5, soon: true });
   });
 
-  test('try a promised SKU that is due for nothing else, and keep no other waiting for it', async () => {
+  test('lead to a try of a promised SKU that is due for nothing else, without delaying others', async () => {
     const { sql } = store;
     [partner.hangs, partner.works] = [true, true];
     await partner.calls(8);
@@ -120,7 +120,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(partner.sizes.filter((skus) => skus > 1).length).toBeGreaterThanOrEqual(2);
   });
 
-  test('keep no other waiting where somebody has the live SKUs locked', async () => {
+  test('delay no other SKUs while somebody has locked the live ones', async () => {
     [partner.hangs, partner.works] = [true, true];
     await partner.calls(8);
     await partner.passMinutes(1);
@@ -133,7 +133,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(partner.sizes.length).toBeGreaterThanOrEqual(2);
   });
 
-  test('end with the waits of live SKUs that were blamed before they were known', async () => {
+  test('end together with the waits of live SKUs that were blamed before the outage was known', async () => {
     const { sql } = store;
     [partner.hangs, partner.works] = [true, true];
     await partner.calls(8);
@@ -149,11 +149,11 @@ describe('calls that fail as a whole for their live SKUs', () => {
     const held = await sql<{ sku: string }[]>`
       select sku from catalog_internal.due where held_until > now() + interval '1 hour' order by sku`;
     expect((await ledger(sql)).get('L001')).toMatchObject({ failures: 0 });
-    // One that waits for another reason, and one that is not live, wait on.
+    // A SKU that waits for another reason and one that is not live still wait.
     expect(held.map(({ sku }) => sku)).toEqual(['L002', 'S001']);
   });
 
-  test('are none where others fail, too', async () => {
+  test('are no live outage if others fail, too', async () => {
     const bulk = async () => await Promise.reject(new PartnerError('timeout', 'bulk', {}));
     await partner.calls(8, { ...partner.ctx, client: { bulk } } as unknown as SyncContext);
     expect(partner.told()).toEqual([]);

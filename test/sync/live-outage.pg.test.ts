@@ -9,7 +9,7 @@ import { type LiveSource, MINUTE, signals, useLiveSource } from './live-source.t
 let partner: LiveSource;
 const store = useLiveSource((begun) => (partner = begun));
 
-test('records that cannot be read are none of it, and end one', async () => {
+test('unreadable records start no live outage, and end one', async () => {
   partner.isOdd = true;
   await partner.calls(5);
   expect(partner.told()).toEqual([]);
@@ -21,8 +21,8 @@ test('records that cannot be read are none of it, and end one', async () => {
   expect(partner.told()).toEqual(['live-outage.began', 'live-outage.ended']);
 });
 
-describe('errors of nearly all live SKUs, while others are answered', () => {
-  test('are an outage of the live source: it is told, no live SKU is to blame, and none is asked but one in a while', async () => {
+describe('errors of nearly all live SKUs, while others are answered,', () => {
+  test('are a reported outage of the live source: no live SKU is blamed, and only one in a while is asked', async () => {
     const { sql } = store;
     await partner.calls(3);
     expect(partner.told()).toEqual(['live-outage.began']);
@@ -40,7 +40,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(partner.told()).toEqual(['live-outage.began']);
   });
 
-  test('are over with the first that is answered, and all are asked again as before', async () => {
+  test('are over with the first live SKU that is answered, and all are asked again as before', async () => {
     const { sql } = store;
     await partner.calls(3);
     partner.works = true;
@@ -57,7 +57,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(task).toEqual({ now: true });
   });
 
-  test('are told once by several daemons, and not again by one that has not seen the end', async () => {
+  test('are reported once by several daemons, and not again by one that has not seen the end', async () => {
     const other = partner.daemon();
     await partner.calls(2, other);
     await partner.calls(3);
@@ -68,7 +68,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(partner.told()).toEqual(['live-outage.began', 'live-outage.ended']);
   });
 
-  test('are none where the others are in errors, too, or few live SKUs are', async () => {
+  test('are no live outage if the other SKUs are in errors, too', async () => {
     partner.ctx = partner.daemon();
     const answer = { bulk: async (_: unknown, skus: readonly string[]) => Promise.resolve(failing(skus)) };
     const failing = (skus: readonly string[]): BulkAnswer => ({
@@ -82,7 +82,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(partner.told()).toEqual([]);
   });
 
-  test('keep no other SKU waiting: with live SKUs alone due, there is no call before the next try', async () => {
+  test('delay no other SKU: if only live SKUs are due, there is no call before the next try', async () => {
     const { sql } = store;
     await partner.calls(3);
     await sql`update catalog_internal.due set due_at = now() + interval '1 day' where not live`;
@@ -90,14 +90,14 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     await sql`update catalog_internal.live_ceiling set credit_from = now()`;
     const idle = await repriceOnce(partner.ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
     expect(idle).toMatchObject({ kind: 'idle', nextInMs: expect.closeTo(MINUTE, -4) as number });
-    // A call with a single other SKU waits for more to come due, as if no live SKU were due.
+    // A call with a single other SKU lingers for more, as if no live SKU were due.
     await sql`update catalog_internal.due set due_at = now(), held_until = null where sku = (select min(sku) from catalog_internal.due where not live)`;
     partner.ctx.floors.reset();
     const lingering = await repriceOnce(partner.ctx, { sinceLastCallMs: 0 }, MINUTE, signals);
     expect(lingering).toMatchObject({ kind: 'linger' });
   });
 
-  test('of one of them have it asked again as often as if it were well', async () => {
+  test('of a single live SKU do not make it wait longer than a healthy one', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set due_at = now() + interval '1 day' where sku <> 'L007'`;
     await sql`update catalog_internal.due set failures = 9 where sku = 'L007'`;
@@ -106,7 +106,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     const [row] = await sql`
       select extract(epoch from held_until - now()) / 60 between 25 and 31 as turn from catalog_internal.due where sku = 'L007'`;
     expect(row).toEqual({ turn: true });
-    // Not before it is known that the calls suffice for all.
+    // Only once it is known that the calls suffice for all.
     await sql`update catalog_internal.due set held_until = null where sku = 'L007'`;
     await sql`update catalog_internal.live_plan set solved_at = null`;
     await partner.calls(1);
@@ -115,7 +115,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(later).toEqual({ is: true });
   });
 
-  test('that nothing has tried for an hour say nothing any longer', async () => {
+  test('no longer count if no live SKU has been tried for an hour', async () => {
     const { sql } = store;
     await partner.calls(3);
     await sql`

@@ -21,7 +21,8 @@ beforeEach(() => {
 });
 
 /**
- * A hundred live SKUs S00 … S99, all refreshed half an hour ago and due since; ten calls of five live SKUs a minute.
+ * Inserts a hundred live SKUs S00 … S99, all refreshed half an hour ago and due since. Ten calls of five live SKUs
+ * a minute.
  */
 async function hundred(): Promise<void> {
   await store.sql`
@@ -47,7 +48,7 @@ function context(settings: SettingsEnv = {}): SyncContext {
 }
 
 describe('the plan of live refreshes', () => {
-  test('has a refresh threshold where there are too few for LIVE_INTERVAL, and lets nobody wait three rounds', async () => {
+  test('has a threshold if refreshes do not suffice for LIVE_INTERVAL, and lets no SKU wait three rounds', async () => {
     await hundred();
     expect(await planLive(context())).toMatchObject({
       counts: { liveSkus: 100, refreshesPerMinute: 50, scarce: 1 },
@@ -58,7 +59,7 @@ describe('the plan of live refreshes', () => {
     expect(earlyLiveSeconds(plan)).toBeGreaterThan(0);
   });
 
-  test('gives every SKU its turn where refreshes suffice, and where round robin is asked for', async () => {
+  test('gives every SKU its interval if refreshes suffice, or if round robin is configured', async () => {
     await hundred();
     for (const ctx of [context({ LIVE_INTERVAL: '30m' }), context({ LIVE_POLICY: 'round-robin' })]) {
       await planLive(ctx);
@@ -83,7 +84,7 @@ describe('the plan of live refreshes', () => {
     expect(chooseForQuota(plan, candidates, 2)).toEqual(['S42', 'S43']);
   });
 
-  test('gives a SKU that moves more often, or weighs more, an earlier next refresh', async () => {
+  test('refreshes a SKU sooner if it moves more often or weighs more', async () => {
     await hundred();
     const ctx = context();
     await planLive(ctx);
@@ -99,7 +100,7 @@ describe('the plan of live refreshes', () => {
   });
 });
 
-test('of more SKUs than are read at a time each is scheduled, and after an incident each goes back', async () => {
+test('each of more SKUs than are read at a time is scheduled, and returns to the sweep after an incident', async () => {
   const COUNT = 10_001;
   await store.sql`
     insert into catalog.skus (sku, state, price_source, in_manifest, asked_at, priced_at, first_priced_at)
@@ -110,14 +111,14 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
     await store.sql`select reason, live, count(*)::int as count from catalog_internal.due group by 1, 2`;
   expect(await scheduleAll(ctx, () => 60, { all: true, incident: true })).toBe(COUNT);
   expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
-  // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted
-  // as one.
+  // As after the answer to a call that was under way when all were made live: scheduled like live SKUs, but not
+  // counted as live.
   await store.sql`update catalog_internal.due set live = false where sku in ('S1', 'S2')`;
   await unscheduleSnapshots(ctx);
   expect([...(await places())]).toEqual([{ reason: 'sweep', live: false, count: COUNT }]);
 });
 
-test('what was put off while few live prices were computed has its turn once there are more', async () => {
+test('SKUs put off while few live prices were computed are brought forward once there is capacity', async () => {
   const { sql } = store;
   const ctx = context({ LIVE_INTERVAL: '30m' });
   await hundred();
@@ -127,7 +128,7 @@ test('what was put off while few live prices were computed has its turn once the
     update catalog.skus set state = 'priced', asked_at = now() - case when sku < 'S50' then interval '1 hour' else interval '10 minutes' end`;
   await sql`
     update catalog_internal.due set due_at = now() + case when sku < 'S50' then interval '4 hours' else interval '40 minutes' end`;
-  // What waits for other reasons, or is another's, stays.
+  // SKUs that wait for other reasons, or belong to something else, stay.
   await sql`update catalog_internal.due set due_at = 'infinity' where sku = 'S00'`;
   await sql`update catalog_internal.due set deferrals = 1 where sku = 'S01'`;
   await sql`update catalog_internal.due set failures = 1 where sku = 'S02'`;
@@ -138,7 +139,7 @@ test('what was put off while few live prices were computed has its turn once the
   // Dated by a clock that was ahead.
   await sql`update catalog.skus set asked_at = now() + interval '2 hours' where sku = 'S99'`;
   await sql`update catalog_internal.due set due_at = now() + interval '3 hours' where sku = 'S99'`;
-  // By what is tried beyond a ceiling that nothing has confirmed nothing is brought forward.
+  // Tries beyond a ceiling that nothing has confirmed bring nothing forward.
   await sql`
     update catalog_internal.live_ceiling set per_minute = 1, since = now() - interval '20 minutes', cycle_from = now() - interval '20 minutes'`;
   await planLive(ctx);
@@ -153,7 +154,7 @@ test('what was put off while few live prices were computed has its turn once the
   expect(brought).toHaveLength(44);
   expect(brought[0]).toEqual({ sku: 'S07', inMinutes: -30 });
   expect(brought[43]).toEqual({ sku: 'S99', inMinutes: 30 });
-  // Where each waits by its worth, for three rounds at most: six minutes.
+  // Here SKUs wait by value, for at most three rounds, which are six minutes.
   await planLive(context({ LIVE_INTERVAL: '1m' }));
   const [left] = await sql`
     select count(*)::int as count from catalog_internal.due where due_at > now() + interval '6 minutes'`;
@@ -186,7 +187,7 @@ test('a hidden ceiling is learned from calls whose live SKUs were all deferred, 
   expect(ceiling.perMinute).toBeLessThan(settings.callsPerMinute * 5);
 });
 
-test('claiming live SKUs takes what they cost, and other SKUs cost nothing', async () => {
+test('claiming live SKUs takes their cost from the credit, other SKUs cost nothing', async () => {
   await hundred();
   await store.sql`update catalog_internal.due set due_at = now()`;
   const creditFrom = async () => {
@@ -207,7 +208,7 @@ test('claiming live SKUs takes what they cost, and other SKUs cost nothing', asy
   expect(await creditFrom()).toBeLessThan(-6000);
 });
 
-test('a cache of the partner that prices come from is told when it begins, and when second looks find nothing more', async () => {
+test('lagging prices are reported when they begin, and when repeated refreshes find no more of them', async () => {
   const found = (looks: number, moved: number) =>
     store.sql`update catalog_internal.beliefs set again_new_looks = ${looks}, again_new_found = ${moved}`;
   for (const [looks, moved] of [

@@ -22,8 +22,8 @@ const rates = fc.record({
 });
 const mean = ({ alpha, beta }: Rate) => alpha / beta;
 
-describe('the belief about a rate', () => {
-  test('moves towards what is seen, and never beyond its bounds', () => {
+describe('the estimated rate of change', () => {
+  test('moves towards what is observed, and never beyond its bounds', () => {
     fc.assert(
       fc.property(rates, fc.double({ min: 0.1, max: 10_000, noNaN: true }), (rate, tau) => {
         const still = bounded(learnRate(rate, tau, false));
@@ -39,19 +39,19 @@ describe('the belief about a rate', () => {
     );
   });
 
-  test('is told of a move that was hinted at exactly when it was: so many moves in so much time', () => {
+  test('counts a hinted move at its exact time: so many moves in so much time', () => {
     let rate = PRIOR;
     for (let refresh = 0; refresh < 100; refresh += 1) rate = bounded(learnHintedMove(rate, 5));
     expect(rate.beta / rate.alpha).toBeCloseTo(5, 0);
     expect(learnHintedMove(PRIOR, 0)).toEqual(PRIOR);
-    // At some time in the wait there may have been more than one.
+    // Without a hint there may have been more than one move in the wait.
     const [hinted, found] = [learnHintedMove(PRIOR, 600), learnRate(PRIOR, 600, true)];
     expect(hinted.alpha / hinted.beta).toBeLessThan(found.alpha / found.beta);
   });
 
-  test('finds the true rate of a steady SKU', () => {
+  test('approaches the true rate of a steady SKU', () => {
     let rate = PRIOR;
-    // A change in every second look of 30 minutes: e^(−30 λ) = ½.
+    // A change in every second refresh of 30 minutes: e^(−30 λ) = ½.
     for (let refresh = 0; refresh < 200; refresh += 1) rate = bounded(learnRate(rate, 30, refresh % 2 === 0));
     expect(mean(rate)).toBeGreaterThan(0.015);
     expect(mean(rate)).toBeLessThan(0.031);
@@ -66,7 +66,7 @@ describe('the part of the sizes that move', () => {
     return sizes;
   };
 
-  test('is learned from looks that found a move, and from no others', () => {
+  test('is learned only from refreshes that found a move', () => {
     expect(learn(0)).toEqual({ seen: 0, moved: 0 });
     expect(learn(3).moved / learn(3).seen).toBeCloseTo(0.3, 2);
     expect(learn(10)).toEqual({ seen: 300, moved: 300 });
@@ -75,13 +75,13 @@ describe('the part of the sizes that move', () => {
     ).toEqual({ seen: 5, moved: 1 });
   });
 
-  test('is that of one move, where a long time has brought several', () => {
-    // Ten moves in that time, each of a tenth of the sizes: some two thirds are found moved.
+  test('is that of a single move, even if several happened in a long time', () => {
+    // Ten moves in that time, each of a tenth of the sizes: about two thirds are found moved.
     const { seen, moved } = learn(6.5, 10_000, 20);
     expect(moved / seen).toBeCloseTo(0.1, 1);
   });
 
-  test('is forgotten for what is new', () => {
+  test('fades in favour of recent observations', () => {
     const before = { seen: 300, moved: 300 };
     let sizes = before;
     for (let look = 0; look < 100; look += 1)
@@ -90,7 +90,7 @@ describe('the part of the sizes that move', () => {
   });
 });
 
-test('a small part of the refreshes goes to SKUs drawn at random, and some each day at least', () => {
+test('a small part of the refreshes goes to SKUs drawn at random, and at least some each day', () => {
   // 590 refreshes a minute, half a per cent of them, over ten minutes.
   expect(20_000 * drawnPart(20_000, 590, 10)).toBeCloseTo(29.5);
   expect(20_000 * drawnPart(20_000, 1, 24 * 60)).toBeCloseTo(50);
@@ -109,7 +109,7 @@ test('a refresh is worth more the heavier the SKU and the longer ago the last on
   );
 });
 
-test('at the solved threshold all SKUs together ask for what refreshes there are, and nobody waits longer than allowed', () => {
+test('at the solved threshold SKUs need no more than the available refreshes, and none waits too long', () => {
   const groups = fc.array(
     fc.record({
       count: fc.integer({ min: 1, max: 5000 }),
@@ -136,7 +136,7 @@ test('at the solved threshold all SKUs together ask for what refreshes there are
   );
 });
 
-test('who has waited longest beyond the limit goes first, then by value; none again within a minute', () => {
+test('SKUs overdue beyond the limit go first, then the most valuable; none again within a minute', () => {
   const candidate = (sku: string, tau: number, weight = 1) => ({ sku, tau, weight, rate: PRIOR });
   const chosen = chooseLive(
     [
@@ -153,7 +153,7 @@ test('who has waited longest beyond the limit goes first, then by value; none ag
   expect(chosen.map(({ sku }) => sku)).toEqual(['never', 'older', 'old', 'heavy', 'light']);
 });
 
-test('who was drawn at random goes before them all, but for those of the last minute', () => {
+test('a SKU drawn at random goes before all others, unless it was refreshed within the last minute', () => {
   const candidate = (sku: string, tau: number, random = false) => ({
     sku,
     tau,

@@ -21,14 +21,14 @@ const numbered = (prefix: string, count: number) =>
 const LIVE = numbered('L', 60);
 const OTHERS = numbered('S', 400);
 
-/** A partner whose live source fails, in one way or another, and daemons that ask it. */
+/** A partner whose live source fails in one way or another, and daemons that call it. */
 class LiveSource {
   works = false;
-  /** Live SKUs have records that nobody can read. */
+  /** Live SKUs have unreadable records. */
   isOdd = false;
   /** Calls with a live SKU fail as a whole. */
   hangs = false;
-  /** The live SKUs of each call, and how many SKUs it had in all. */
+  /** The live SKUs of each call, and its number of SKUs in all. */
   asked: string[][] = [];
   sizes: number[] = [];
   ctx: SyncContext;
@@ -40,7 +40,7 @@ class LiveSource {
     this.ctx = this.daemon();
   }
 
-  /** A daemon of its own; live SKUs are in errors unless the live source works. */
+  /** Returns a daemon of its own. Live SKUs are in errors unless the live source works. */
   daemon(): SyncContext {
     return {
       observers: NO_OBSERVERS,
@@ -80,7 +80,7 @@ class LiveSource {
       await repriceOnce(by, { sinceLastCallMs: Infinity }, MINUTE, signals);
   }
 
-  /** Has the last try of a live SKU be so many minutes longer ago, and lets waits end. */
+  /** Dates the last try of a live SKU `minutes` earlier, and ends waits. */
   async passMinutes(minutes: number): Promise<void> {
     const ago = this.sql`make_interval(mins => ${minutes})`;
     await this.sql`update catalog_internal.live_ceiling set credit_from = credit_from - ${ago}`;
@@ -90,13 +90,15 @@ class LiveSource {
       .sql`update catalog_internal.due set held_until = held_until - ${ago} where held_until is not null`;
   }
 
-  /** Outages that were told to begin and to end. */
+  /** Returns the reported starts and ends of outages. */
   told(): string[] {
     return this.#events.flatMap(({ event }) => (event.startsWith('live-outage') ? [event] : []));
   }
 }
 
-/** A database for the file, and in each test 60 live SKUs and 400 others that are due, and such a partner. */
+/**
+ * Sets up a database for the file and, in each test, 60 live SKUs and 400 others that are due, and such a partner.
+ */
 export function useLiveSource(begun: (partner: LiveSource) => void): ReturnType<typeof useStore> {
   const store = useStore();
   beforeEach(async () => {

@@ -8,13 +8,13 @@ import { useStore } from '../store/support.ts';
 import { serverMajor } from '../support/db.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
-/* What maintenance reads each minute grows with what there is to do, and not with what there is. */
+/* What maintenance reads each minute grows with the work to do, not with the size of the mirror. */
 
 const store = useStore();
 const ROWS = 30_000;
 const MINUTE = 60_000;
 
-/** One connection: each tells the statistics what it has read on its own. */
+/** One connection, because each flushes its own reads to the statistics. */
 let sql: Sql;
 beforeAll(() => {
   sql = connect(store.url, { max: 1 });
@@ -23,7 +23,7 @@ afterAll(async () => {
   await sql.end({ timeout: 2 });
 });
 
-/** A daemon, whose minutes pass when they are told to. */
+/** A daemon whose clock advances on request. */
 function daemon(env: SettingsEnv = {}) {
   let now = 0;
   const memory = newMemory();
@@ -50,7 +50,7 @@ async function fetchedBy(work: () => Promise<unknown>): Promise<Record<string, n
   return Object.fromEntries(Object.entries(after).map(([name, rows]) => [name, rows - (before[name] ?? 0)]));
 }
 
-/** SKUs that the partner does not know, each to be asked for once more in some days. */
+/** Inserts SKUs that the partner does not know, each due again in some days. */
 async function notFound(): Promise<void> {
   await sql`
     insert into catalog.skus (sku, state, price_source, in_manifest, asked_at)
@@ -67,7 +67,7 @@ async function history(from: number, count: number, field: string): Promise<void
     select ${from}::int + n, 'S1', ${field}, n::text, 'x', now() from generate_series(1, ${count}::int) n`;
 }
 
-test('SKUs that nobody may forget or bring forward, and history that is kept, are read once in a while', async ({
+test('SKUs not to be forgotten or brought forward, and kept history, are read only occasionally', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
@@ -85,7 +85,7 @@ test('SKUs that nobody may forget or bring forward, and history that is kept, ar
   await sql`select setval('catalog_internal.dropped_positions', 1, false)`;
 });
 
-test('SKUs are forgotten within ten minutes, and turns that another daemon has set brought forward within an hour', async () => {
+test('SKUs are forgotten within ten minutes, and due times of another daemon brought forward within an hour', async () => {
   const { run, pass } = daemon();
   await run();
   await sql`
@@ -103,7 +103,7 @@ test('SKUs are forgotten within ten minutes, and turns that another daemon has s
   expect(await run()).toMatchObject({ counts: { forgotten: 0, broughtForward: 1 } });
 });
 
-test('what keeps a SKU from being forgotten is told of each minute', async () => {
+test('whatever keeps a SKU from being forgotten is reported each minute', async () => {
   await sql`
     insert into catalog.skus (sku, state, in_manifest, asked_at) values ('kept', 'not_found', false, now() - interval '2 hours')`;
   await sql`
@@ -123,7 +123,7 @@ test('what keeps a SKU from being forgotten is told of each minute', async () =>
   expect(await run()).toMatchObject({ counts: { forgotten: 1 } });
 });
 
-test('history is read on from where it was pruned, and anew for other columns, at an earlier position, and in a new process', async () => {
+test('pruning resumes at its position, but restarts for other columns, earlier positions and a new process', async () => {
   const dropTo = (position: number) => sql`select setval('catalog_internal.dropped_positions', ${position})`;
   const prune = (unsteady: readonly string[], pruned = NOTHING_PRUNED, limit = 100) =>
     pruneMemberHistory(sql, { unsteady, limit }, pruned);
@@ -140,7 +140,7 @@ test('history is read on from where it was pruned, and anew for other columns, a
   expect(next).toEqual({ dropped: 5, pruned: { upTo: '25', unsteady: [] } });
   const more = await prune(['brand'], next.pruned);
   expect(more).toEqual({ dropped: 10, pruned: { upTo: '25', unsteady: ['brand'] } });
-  // They rest, and go on later.
+  // They rest, and continue later.
   const rested = await prune([], more.pruned);
   await history(100, 5, 'brand');
   await dropTo(110);

@@ -18,8 +18,8 @@ const context = (env: SettingsEnv = {}) =>
     tracer: NO_TRACER,
   }) as unknown as SyncContext;
 
-describe('metadata', () => {
-  /** SKUs of a day's sweep that have been due for so many hours. */
+describe('a metadata refresh', () => {
+  /** Makes SKUs of a daily sweep that have been due for the given hours. */
   async function swept(hoursDue: Readonly<Record<string, number>>): Promise<void> {
     const skus = Object.keys(hoursDue);
     await knownSkus(store.sql, skus);
@@ -30,7 +30,7 @@ describe('metadata', () => {
   }
   const reasons = async () => [...(await ledger(store.sql)).values()].map(({ reason }) => reason);
 
-  test('that has reached its age while the sweep waited comes first', async () => {
+  test('comes first once it is due while the sweep waited', async () => {
     await swept({ young: 24, old: 49 });
     const ctx = context({ SWEEP_INTERVAL: '1d', METADATA_INTERVAL: '3d' });
     expect(await syncMetadata(ctx)).toMatchObject({
@@ -46,7 +46,7 @@ describe('metadata', () => {
     );
   });
 
-  test('that is the reason of every refresh needs no lane of its own', async () => {
+  test('needs no lane of its own if it is the reason of every refresh', async () => {
     await swept({ old: 490 });
     const ctx = context({ SWEEP_INTERVAL: '0s', METADATA_INTERVAL: '1d' });
     expect(await syncMetadata(ctx)).toMatchObject({ counts: { promoted: 0 } });
@@ -54,7 +54,7 @@ describe('metadata', () => {
   });
 });
 
-test('a daemon whose MIRROR_SCOPE is not the one that counts says so, until they are the same', async () => {
+test('a daemon whose MIRROR_SCOPE differs from the effective one reports it, until they are the same', async () => {
   const events: SyncEvent[] = [];
   const emit = (event: SyncEvent) => events.push(event);
   const start = (env: SettingsEnv) =>
@@ -71,10 +71,10 @@ test('a daemon whose MIRROR_SCOPE is not the one that counts says so, until they
   expect(differs().at(-1)).toEqual({ event: 'scope.differs', own: 'catalog', effective: 'scope' });
 });
 
-describe('turns that were set by longer intervals', () => {
+describe('due times set by longer intervals', () => {
   const DAY = 86_400;
   const start = (env: SettingsEnv) => maintain(context(env), { windowMs: 60_000, historyMs: 0, dailyMs: 0 });
-  /** Was asked so many seconds ago, and has its turn in so many. */
+  /** Makes a SKU that was asked `asked` seconds ago and is due in `due` seconds. */
   async function turn(
     sku: string,
     reason: string,
@@ -99,7 +99,7 @@ describe('turns that were set by longer intervals', () => {
       ).map(({ sku, reason, hours }) => [sku, [reason, hours]]),
     );
 
-  test('come when the shorter ones say; others stay', async () => {
+  test('move to the shorter intervals; others stay', async () => {
     await turn('swept', 'sweep', false, 3600, 23 * 3600);
     await turn('overdue', 'sweep', false, DAY, 2 * DAY);
     await turn('soon', 'sweep', false, 7200, 3600);
@@ -130,7 +130,7 @@ describe('turns that were set by longer intervals', () => {
     });
   });
 
-  test('of tasks come, too; one that waits after a failure, is put off or runs is left alone', async () => {
+  test('move for tasks, too, unless one waits after a failure, is postponed or runs', async () => {
     const { sql } = store;
     const planned = async (task: string, hours: number | null, more = '', outcome = 'done') =>
       await sql.unsafe(`
@@ -159,7 +159,7 @@ describe('turns that were set by longer intervals', () => {
     expect(await nextIn()).toEqual({ delta: 60, manifest: null, 'catalog-check': 540 });
   });
 
-  test('of live SKUs stay where refreshes are scarce: they are planned by their worth', async () => {
+  test('stay for live SKUs if refreshes are scarce, because those are planned by value', async () => {
     await turn('live', 'live', true, 3600, 10 * 3600);
     await store.sql`update catalog_internal.live_plan set refresh_threshold = 0.1, max_interval_minutes = 900`;
     await start({ LIVE_INTERVAL: '2h' });
@@ -170,7 +170,7 @@ describe('turns that were set by longer intervals', () => {
 describe('maintenance', () => {
   const run = (historyMs = 0) => maintain(context(), { windowMs: 60_000, historyMs, dailyMs: 0 });
 
-  test('frees what is over, and goes on at once while there is more', async () => {
+  test('releases expired claims, and continues at once while there are more', async () => {
     const held = async (count: number) => {
       await store.sql`
         insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, claim, held_until)
@@ -184,7 +184,7 @@ describe('maintenance', () => {
     expect(await run()).toMatchObject({ nextInMs: 60_000, counts: { released: 1 } });
   });
 
-  test('sets sequences right that a copy of the rows has left behind, for daemons that go on with it', async () => {
+  test('corrects sequences that a copy of the rows has left behind, so that daemons can continue with it', async () => {
     const { sql } = store;
     await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 9)`;
     const send = () =>
@@ -207,7 +207,7 @@ describe('maintenance', () => {
     expect(await store.sql`select from catalog_internal.quarantine`).toHaveLength(1000);
   });
 
-  test('drops no history that is to be kept for ever', async () => {
+  test('drops no history that is kept forever, and otherwise only once the clock has been watched for hours', async () => {
     const chunks = () =>
       store.sql`select inhrelid from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
     const before = (await chunks()).length;
@@ -222,7 +222,7 @@ describe('maintenance', () => {
     const rests = { historyChunksDropped: 0, retentionRests: 1 };
     await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '30 minutes'`;
     expect(await run(HOUR)).toMatchObject({ nextInMs: 60_000, counts: rests });
-    // A run from cron has just begun: the partner's next answer may tell that the clock is right.
+    // A run from cron has just begun: the partner's next answer may confirm the clock.
     await store.sql`update catalog_internal.clock set steady_since = clock_timestamp()`;
     expect(await run(HOUR)).toMatchObject({ nextInMs: 5000, counts: rests });
     await watchedForHours(store.sql);
@@ -231,7 +231,7 @@ describe('maintenance', () => {
     expect(done).not.toHaveProperty('counts.retentionRests');
   });
 
-  test('of which a step fails does the others, and fails by the name of that step', async () => {
+  test('completes all other steps if one fails, and then fails with the name of that step', async () => {
     const { sql } = store;
     const unlisted = ['unlisted', ...Array.from({ length: 7 }, (_, i) => `other ${i}`)];
     await knownSkus(sql, unlisted, { listed: false });
@@ -259,7 +259,7 @@ describe('maintenance', () => {
     expect(await run()).toMatchObject({ kind: 'done', counts: { forgotten: 1 } });
   });
 
-  test('fails as a whole where Postgres takes no writes', async () => {
+  test('fails as a whole if Postgres accepts no writes', async () => {
     await using _ = await failing(store.sql, 'delete on catalog_internal.quarantine', { sqlState: '53100' });
     await expect(run()).rejects.toMatchObject({ code: '53100' });
   });

@@ -15,7 +15,7 @@ import {
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
 const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnapshotId: null };
 
-test('a file is from before its snapshot where a cache has kept it since more than 15 minutes before that', () => {
+test('a file predates its snapshot if a cache has kept it since over 15 minutes before the build', () => {
   const now = at(12).getTime();
   const kept = (ageSeconds: number, generatedAt: Date | null = at(11)) =>
     keptFromBefore(ageSeconds, generatedAt, now);
@@ -26,7 +26,7 @@ test('a file is from before its snapshot where a cache has kept it since more th
 });
 
 describe('an offered snapshot', () => {
-  test('newer than the present one, or of the same age, or of unknown age is taken', () => {
+  test('is accepted if it is newer than the current one, of the same age, or of unknown age', () => {
     expect(judgeOffer({ snapshotId: 's2', generatedAt: at(12) }, STANDING)).toBeNull();
     expect(judgeOffer({ snapshotId: 's1', generatedAt: at(6) }, STANDING)).toBeNull();
     expect(judgeOffer({ snapshotId: 's2', generatedAt: null }, STANDING)).toBeNull();
@@ -35,11 +35,11 @@ describe('an offered snapshot', () => {
     ).toBeNull();
   });
 
-  test('older than the present one is refused', () => {
+  test('is refused if it is older than the current one', () => {
     expect(judgeOffer({ snapshotId: 's0', generatedAt: at(0) }, STANDING)).toBe('older-snapshot');
   });
 
-  test('whose token the delta has just rejected is refused, and any other is the remedy', () => {
+  test('is refused if the delta has just rejected its token, and accepted with any other token', () => {
     const broken = { ...STANDING, chainBrokenAt: at(7), rejectedSnapshotId: 's1' };
     for (const generatedAt of [at(6), null])
       expect(judgeOffer({ snapshotId: 's1', generatedAt }, broken)).toBe('rejected-token');
@@ -48,12 +48,12 @@ describe('an offered snapshot', () => {
     expect(judgeOffer({ snapshotId: 's2', generatedAt: at(12) }, broken)).toBeNull();
   });
 
-  test('of that id is taken where it was built since: the name of another one', () => {
+  test('is accepted despite that token if it was built since: another snapshot of the same name', () => {
     const broken = { ...STANDING, chainBrokenAt: at(7), rejectedSnapshotId: 's1' };
     expect(judgeOffer({ snapshotId: 's1', generatedAt: at(12) }, broken)).toBeNull();
   });
 
-  test('rejected once is taken again when the chain holds', () => {
+  test('is accepted again after a rejection once the chain holds', () => {
     expect(
       judgeOffer({ snapshotId: 's1', generatedAt: at(6) }, { ...STANDING, rejectedSnapshotId: 's1' }),
     ).toBeNull();
@@ -72,7 +72,7 @@ describe('a snapshot that the manifest route names', () => {
     hasLeft: false,
   };
 
-  test('is awaited while the delta is late, if it is another one than the mirror has, and none that deltas have left', () => {
+  test('is awaited while the delta is late, unless the mirror has it or deltas have left it', () => {
     expect(isAwaited(offered, well)).toBe(false);
     expect(isAwaited(offered, { ...well, deltaLate: null })).toBe(false);
     expect(isAwaited(offered, { ...well, deltaLate: true })).toBe(true);
@@ -80,7 +80,7 @@ describe('a snapshot that the manifest route names', () => {
     expect(isAwaited(offered, { ...well, deltaLate: true, hasLeft: true })).toBe(false);
   });
 
-  test('is awaited while the only one on offer was that of the rejected token, if it is another one', () => {
+  test('is awaited after a manifest with the rejected token was refused, if it has another token', () => {
     const broken = { ...well, chainBrokenAt: at(7), rejectedSnapshotId: 's1', deltaLate: true };
     expect(isAwaited(offered, broken)).toBe(false);
     expect(isAwaited(offered, { ...broken, manifestRefused: 'shrunk' })).toBe(false);
@@ -232,11 +232,11 @@ describe('a downloaded manifest', () => {
       KEPT,
       'a cache has kept it since 2026-11-21T01:00:00.000Z, and its snapshot was built at 2026-11-21T06:00:00.000Z',
     ],
-  ])('that is refused as %s says by which numbers', (reason, differs, problem) => {
+  ])('refused as %s reports the numbers', (reason, differs, problem) => {
     expect(refusedDownload(reason, { ...GOOD, ...differs })).toBe(problem);
   });
 
-  test('that is older than the one before says by how much', () => {
+  test('older than the one before reports both times', () => {
     const offered = { snapshotId: 'S', generatedAt: new Date('2026-01-01T00:00:00Z') };
     const present = {
       snapshotGeneratedAt: new Date('2026-01-01T06:00:00Z'),
@@ -249,7 +249,7 @@ describe('a downloaded manifest', () => {
     expect(refusedOffer('rejected-token', offered, present)).toBe(undefined);
   });
 
-  test('that a person confirmed is still refused when lines are missing or unreadable', () => {
+  test('that a person confirmed is still refused if lines are missing or unreadable', () => {
     const anyManifest = record({
       lines: integer({ min: 0, max: 50_000 }),
       rejected: integer({ min: 0, max: 200 }),

@@ -11,17 +11,17 @@ import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 
 const { store, hint, drain, came, claimed, answer, call, rate, dueIn, waiting, source, seen } = useHints();
 
-/** Minutes from now, as a line has it. */
+/** The time in `minutes` from now, as lines contain it. */
 const at = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
 const BEFORE = at(-300);
 const NEWER = at(-20);
-/** All were refreshed an hour ago, and the snapshot was built a quarter of an hour ago. */
+/** All SKUs were refreshed an hour ago, and the snapshot was built a quarter of an hour ago. */
 const GENERATED_AT = new Date(Date.now() - 15 * 60_000);
 
 const lineOf = (sku: string, differs: Partial<StagedLine> = {}) =>
   line(sku, { priceSource: 'live', hash: null, sizes: 1, updatedAt: BEFORE, ...differs });
 
-/** A manifest in which these lines differ, hinting as syncManifest has it. */
+/** Applies a manifest in which these lines differ, with hints like syncManifest. */
 async function manifest(differs: Readonly<Record<string, Partial<StagedLine>>>, run: ManifestRun = {}) {
   const records = await readManifestSources(store.sql);
   await baseline(
@@ -43,7 +43,7 @@ const queued = async () => {
     select sku || ' ' || source as name from catalog_internal.hints order by 1`;
   return rows.map(({ name }) => name);
 };
-/** Refreshes of an hour ago have found two sizes. */
+/** Lets refreshes of an hour ago find two sizes. */
 async function holdTwo(...skus: readonly string[]) {
   await call(...skus.map((sku) => found(sku, { 7: 100, 8: 100 })));
   await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour' where sku = any(${skus as string[]})`;
@@ -53,12 +53,12 @@ const each = (skus: readonly string[], differs: Partial<StagedLine>) =>
 
 beforeEach(async () => {
   await manifest({}, { token: { hinting: null } });
-  // What the first manifest has marked is not what these tests are about.
+  // Undo what the first manifest has marked.
   await store.sql`update catalog_internal.due set lane = catalog_internal.lane_of('live'), reason = 'live', due_at = now() + interval '1 day', held_until = null where sku like 'L%'`;
 });
 
-describe('lines of live SKUs that are newer', () => {
-  test('than the last refresh and the line before hint at them', async () => {
+describe('newer lines of live SKUs', () => {
+  test('hint if they are newer than the last refresh and the line before', async () => {
     await manifest({
       L00: { updatedAt: NEWER },
       L01: { updatedAt: at(-90) },
@@ -100,14 +100,14 @@ describe('lines of live SKUs that are newer', () => {
     expect(await source('manifest.updated_at')).toMatchObject({ hints: 1, pulled: 0 });
   });
 
-  test('but older than the line before do not hint at them', async () => {
+  test('do not hint if they are older than the line before', async () => {
     await manifest({ L00: { updatedAt: at(-10) } });
     await store.sql`truncate catalog_internal.hints`;
     await manifest({ L00: { updatedAt: NEWER } });
     expect(await queued()).toEqual([]);
   });
 
-  test('are as many as their source has earned, at random, and none where more than half are newer', async () => {
+  test('hint as often as their source has earned, at random, and never if over half of the lines are newer', async () => {
     const of = each(LIVE, { updatedAt: NEWER });
     await manifest(of);
     expect(await queued()).toEqual([]);
@@ -118,12 +118,12 @@ describe('lines of live SKUs that are newer', () => {
     const drawn = await queued();
     expect(drawn).toHaveLength(10);
     expect(drawn.some((name) => name > 'L20')).toBe(true);
-    // Those that are not read yet wait as well.
+    // Hints that are not read yet wait, too.
     await manifest(each(LIVE.slice(40), { updatedAt: at(-10) }));
     expect(await queued()).toEqual(drawn);
   });
 
-  test('do not go beyond what may be queued', async () => {
+  test('do not exceed the limit of queued hints', async () => {
     await store.sql`insert into catalog_internal.hints (sku, source, hinted_at) select 'L79', 'n' || n, now() from generate_series(1, 99998) n`;
     await manifest(each(LIVE.slice(0, 30), { updatedAt: at(-10) }));
     const [row] = await store.sql<
@@ -135,8 +135,8 @@ describe('lines of live SKUs that are newer', () => {
   });
 });
 
-describe('lines of live SKUs with other sizes', () => {
-  test('than the mirror holds hint at them, where the line has changed since the refresh', async () => {
+describe('lines of live SKUs with another number of sizes', () => {
+  test('than the mirror holds hint if they have changed since the refresh', async () => {
     await manifest({
       L00: { sizes: 2 },
       L01: { sizes: 2, updatedAt: NEWER },
@@ -150,7 +150,7 @@ describe('lines of live SKUs with other sizes', () => {
       'L03 manifest.sizes',
     ]);
     await store.sql`truncate catalog_internal.hints`;
-    // It holds two by now; and a line that has not changed tells nothing new.
+    // L00 has two sizes by now, and an unchanged line says nothing new.
     await holdTwo('L00', 'L04');
     await manifest({
       L00: { sizes: 2, updatedAt: NEWER },
@@ -164,7 +164,7 @@ describe('lines of live SKUs with other sizes', () => {
     ]);
   });
 
-  test('say nothing where the snapshot is older than the refresh', async () => {
+  test('do not hint if the snapshot is older than the refresh', async () => {
     const older = { token: { generatedAt: new Date(Date.now() - 90 * 60_000) } };
     await manifest({ L00: { sizes: 2 } }, older);
     expect(await queued()).toEqual([]);
@@ -172,7 +172,7 @@ describe('lines of live SKUs with other sizes', () => {
     expect(await queued()).toEqual([]);
   });
 
-  test('come first where the number has just changed', async () => {
+  test('hint first if the number has just changed', async () => {
     await holdTwo(...LIVE.slice(0, 30));
     const newer = each(LIVE.slice(0, 30), { updatedAt: NEWER });
     const other = each(LIVE.slice(60, 75), { sizes: 4 });
@@ -185,7 +185,7 @@ describe('lines of live SKUs with other sizes', () => {
   });
 });
 
-test('lines of SKUs that are new, cross, are doubled, or are not live hint at nothing', async () => {
+test('lines of SKUs that are new, crossing or not live hint at nothing', async () => {
   const { sql } = store;
   await sql`update catalog.skus set price_source = 'snapshot' where sku = 'L00'`;
   await sql`update catalog.skus set in_manifest = false where sku = 'L01'`;
@@ -195,7 +195,7 @@ test('lines of SKUs that are new, cross, are doubled, or are not live hint at no
   expect(await queued()).toEqual([]);
 });
 
-test('a SKU that crosses into the live cohort by a delta is due at once, hint or not', async () => {
+test('a SKU that a delta moves into the live cohort is due at once, hint or not', async () => {
   const { sql } = store;
   await sql`update catalog_internal.sync set snapshot_id = 't'`;
   await applyDelta(sql, { since: 't', toSnapshot: 't', changed: ['S0'], removed: [], nowLive: ['S0'] });
@@ -205,7 +205,7 @@ test('a SKU that crosses into the live cohort by a delta is due at once, hint or
   expect(await source()).toMatchObject({ hints: 1, pulled: 0 });
 });
 
-test('whoever keeps hints locked holds up no manifest', async () => {
+test('a lock on hints does not delay a manifest', async () => {
   for (const statement of ['lock table catalog_internal.hints', 'truncate catalog_internal.hint_sources'])
     await store.sql.begin(async (tx) => {
       await tx.unsafe(statement);
@@ -216,7 +216,7 @@ test('whoever keeps hints locked holds up no manifest', async () => {
   expect(await queued()).toEqual([]);
 });
 
-test('nor does whoever locks them while a manifest is under way', async () => {
+test('a lock on hints that is taken during a manifest does not delay it either', async () => {
   const { promise: merged, resolve } = Promise.withResolvers<void>();
   let locking: Promise<unknown> = Promise.resolve();
   const beforeMerge = async () =>
@@ -235,7 +235,7 @@ test('nor does whoever locks them while a manifest is under way', async () => {
   expect(await queued()).toEqual([]);
 });
 
-test('names of the mirror’s own sources are not a seller’s, who may have fifty beside them', async () => {
+test('sellers cannot use the names of the mirror’s own sources, and have fifty besides', async () => {
   for (const name of ['manifest.updated_at', ' manifest.sizes', 'manifest.', 'delta.now_live'])
     expect(await hint('L00', name)).toBe(false);
   for (const name of ['manifest', 'the manifest.sizes', 'deltas']) expect(await hint('L00', name)).toBe(true);
@@ -248,7 +248,7 @@ test('names of the mirror’s own sources are not a seller’s, who may have fif
   expect(await source('other')).toMatchObject({ hints: 1 });
 });
 
-test('nothing hints at what is out of scope, nor does it keep a place of those who do', async () => {
+test('SKUs out of scope get no hints and use up no places of others', async () => {
   const { sql } = store;
   await manifest({ L00: { updatedAt: NEWER }, L01: { updatedAt: NEWER } }, {});
   await hint('L02');

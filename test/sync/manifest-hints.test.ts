@@ -15,7 +15,7 @@ test('a manifest hints at as many SKUs as its source has earned, less those that
   expect(mostByManifest(records, { hintable: told(400), live: 1000 })).toEqual(told(50 + 20 * 100 - 150, 0));
 });
 
-test('what a manifest tells of more than half of the live SKUs says nothing, and the other source as much as ever', () => {
+test('a source that tells of more than half of the live SKUs yields no hints, and the other one its usual number', () => {
   expect(mostByManifest(new Map(), { hintable: told(500, 3), live: 1000 })).toEqual(told(50, 50));
   expect(mostByManifest(new Map(), { hintable: told(501, 3), live: 1000 })).toEqual(told(0, 50));
   expect(mostByManifest(new Map(), { hintable: told(5, 900), live: 1000 })).toEqual(told(50, 0));

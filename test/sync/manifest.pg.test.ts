@@ -24,7 +24,7 @@ beforeEach(() => {
   events = [];
 });
 
-/** One manifest from offer to end: its file's bytes, and the number of lines that it says it has. */
+/** Syncs one manifest, given the bytes of its file and the number of lines that it claims. */
 async function sync(
   file: Buffer,
   skuCount: number | null,
@@ -63,8 +63,8 @@ async function sync(
 const skus = () =>
   store.sql<[{ count: number }]>`select count(*)::int as count from catalog.skus`.then(([row]) => row.count);
 
-describe('a file that is as long as announced, to the line', () => {
-  test('is applied, and what was reported since it was built is asked for at once', async () => {
+describe('a file that is exactly as long as announced', () => {
+  test('is applied, and what was reported since it was built is requested at once', async () => {
     expect(await sync(gzipSync(fileOf(BATCH)), BATCH)).toMatchObject({
       kind: 'done',
       counts: { lines: BATCH, rejected: 0, added: BATCH, because: 'fill' },
@@ -77,7 +77,7 @@ describe('a file that is as long as announced, to the line', () => {
     expect(manifest).toEqual({ url: 'file.url', snapshotId: 'version' });
   });
 
-  test('at the end of a batch is refused for one line more', async () => {
+  test('is refused at the end of a batch if there is one line more', async () => {
     expect(await sync(gzipSync(fileOf(BATCH + 1)), BATCH)).toMatchObject({
       kind: 'failed',
       because: 'line-count-mismatch',
@@ -86,7 +86,7 @@ describe('a file that is as long as announced, to the line', () => {
     expect((await readLearnedNames(store.sql)).manifest).toEqual({ url: null, snapshotId: null });
   });
 
-  test('at the end of a batch is refused for damage behind its last line', async () => {
+  test('is refused at the end of a batch if it is damaged after its last line', async () => {
     const whole = gzipSync(fileOf(BATCH));
     const damaged = Buffer.from(whole);
     damaged.writeUInt32LE(whole.readUInt32LE(whole.length - 8) ^ 1, whole.length - 8);
@@ -95,7 +95,7 @@ describe('a file that is as long as announced, to the line', () => {
   });
 });
 
-test('the counts of a file that is refused begin no incident, and those of one that is applied do', async () => {
+test('counts of a refused file start no incident, counts of an applied one do', async () => {
   const began = () => events.filter(({ event }) => event === 'incident.began').length;
   const file = gzipSync(fileOf(BATCH));
   await sync(file, BATCH + 1, BATCH + 1);
@@ -106,7 +106,7 @@ test('the counts of a file that is refused begin no incident, and those of one t
   expect(began()).toBe(1);
 });
 
-test('the counts of an applied file that lists hardly any live SKU begin no incident, and end one', async () => {
+test('counts of an applied file that lists hardly any live SKU start no incident, and end one', async () => {
   const turns = () => events.flatMap(({ event }) => (event.startsWith('incident.') ? [event] : []));
   const file = gzipSync(fileOf(BATCH));
   for (const because of [null, 'live-count']) {
@@ -119,11 +119,11 @@ test('the counts of an applied file that lists hardly any live SKU begin no inci
   }
 });
 
-test('a file with another number of live SKUs than announced is read again, and taken with a warning in the end', async () => {
+test('a file with an unexpected number of live SKUs is read again, and in the end accepted with a warning', async () => {
   const file = gzipSync(fileOf(BATCH));
   const again = (failures: number) => store.sql`
     update catalog_internal.tasks set next_at = now(), running_until = null, failures = ${failures} where task = 'manifest'`;
-  // Three runs may have failed for something else, as while the files origin was away.
+  // Three runs may have failed for other reasons, for example because the files origin was down.
   for (const failures of [3, 0, 2]) {
     await again(failures);
     expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'failed', because: 'live-count-mismatch' });
@@ -137,7 +137,7 @@ test('a file with another number of live SKUs than announced is read again, and 
 const failedBefore = (failures: number) => store.sql`
   update catalog_internal.tasks set next_at = now(), running_until = null, failures = ${failures} where task = 'manifest'`;
 
-test('a file that a cache has from before its snapshot is read again, and taken with a warning in the end', async () => {
+test('a cached file that predates its snapshot is read again, and in the end accepted with a warning', async () => {
   const file = gzipSync(fileOf(BATCH));
   const kept = { age: '9000', builtMsAgo: HOUR };
   for (const failures of [0, 1, 2]) {
@@ -154,7 +154,7 @@ test('a file that a cache has from before its snapshot is read again, and taken 
   });
 });
 
-test('that the partner has refused to be asked is no try of a file', async () => {
+test('a refused request does not count as a try to read the file', async () => {
   const kept = () => sync(gzipSync(fileOf(BATCH)), BATCH, null, { age: '9000', builtMsAgo: HOUR });
   await noteManifestRefused(store.sql, 'kept-file');
   await failedBefore(3);
@@ -164,7 +164,7 @@ test('that the partner has refused to be asked is no try of a file', async () =>
   expect(await kept()).toMatchObject({ kind: 'done' });
 });
 
-test('how long a cache has kept a file is told by the clock of Postgres', async () => {
+test('the age of a cached file is measured by the clock of Postgres', async () => {
   const behind: Clock = { ...systemClock, now: () => Date.now() - 8 * HOUR };
   await failedBefore(3);
   await noteManifestRefused(store.sql, 'live-count-mismatch');
@@ -172,7 +172,7 @@ test('how long a cache has kept a file is told by the clock of Postgres', async 
   expect(await sync(gzipSync(fileOf(BATCH)), BATCH, 1, ofNow)).toMatchObject({ kind: 'done' });
 });
 
-test('of all rejected lines of a file twenty are kept, whatever batches they come in', async () => {
+test('twenty rejected lines of a file are kept, whatever batches they are in', async () => {
   const bad = Array.from({ length: 2 * BATCH + 30 }, (_, n) => `no line ${n}\n`).join('');
   await sync(Buffer.from(bad), null);
   const kept = await store.sql`select sample from catalog_internal.quarantine order by id`;
@@ -186,7 +186,7 @@ test('of all rejected lines of a file twenty are kept, whatever batches they com
   });
 });
 
-test('the first lines of a later batch are kept where the earlier ones had fewer than twenty bad ones', async () => {
+test('lines of a later batch are kept if the earlier ones had fewer than twenty rejected lines', async () => {
   const good = fileOf(BATCH - 15).toString();
   const bad = Array.from({ length: 30 }, (_, n) => `no line ${n}\n`).join('');
   await sync(Buffer.from(good + bad), null);
@@ -194,9 +194,9 @@ test('the first lines of a later batch are kept where the earlier ones had fewer
   expect(kept).toHaveLength(20);
 });
 
-test('a long one says every three seconds how far it is and how long the rest takes, also where the size is not told', async () => {
+test('a long manifest reports its progress and remaining time every three seconds, also for an unknown size', async () => {
   let elapsed = 0;
-  // A second for each time it is asked: batches then take as long as on a slow line.
+  // A second passes each time it is read, so that batches take as long as on a slow line.
   const slow: Clock = { ...systemClock, monotonic: () => (elapsed += 1000) };
   await sync(gzipSync(fileOf(10 * BATCH)), 10 * BATCH, null, { clock: slow });
   const told = events.flatMap((event) => (event.event === 'manifest.progress' ? [event] : []));

@@ -27,13 +27,13 @@ const found = fc.record({
 });
 
 const priors = fc.record({ minutes: fc.double({ min: 0.5, max: 20_000, noNaN: true }) });
-/** Of a market that moves as rates are learned from on. */
+/** The prior of a market that moves at the rate from which learning starts. */
 const USUAL = { minutes: RATES_START_AS.beta };
 
-/** Far from what a real cannot hold, and from products of it that a double cannot. */
+/** Far from what a `real` cannot hold, and from products of it that a double cannot hold. */
 const isHeld = (number: number) => number > 1e-20 && number < 1e20;
 
-/** Refreshes every `tau` minutes of a SKU that has moved in each n-th of them; 0: in none. */
+/** Refreshes every `tau` minutes a SKU that has moved in every n-th refresh; 0: in none. */
 function refreshed(from: Memories, refreshes: number, tau: number, nth: number, prior = USUAL): Memories {
   let memories = from;
   for (let n = 1; n <= refreshes; n += 1)
@@ -41,8 +41,8 @@ function refreshed(from: Memories, refreshes: number, tau: number, nth: number, 
   return memories;
 }
 
-describe('two memories of how often a SKU moves', () => {
-  test('are bounded, and what is believed lies between them, whatever refreshes find', () => {
+describe('the two memories of how often a SKU moves', () => {
+  test('are bounded, and the combined rate lies between them, whatever refreshes find', () => {
     fc.assert(
       fc.property(fc.array(found, { maxLength: 60 }), priors, (refreshes, prior) => {
         let memories = memoriesOf(PRIOR);
@@ -63,7 +63,7 @@ describe('two memories of how often a SKU moves', () => {
     );
   });
 
-  test('stay numbers that Postgres takes, for years of whatever habits', () => {
+  test('remain numbers that Postgres accepts, through years of any pattern', () => {
     const habits = fc.array(found, { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(habits, fc.array(found, { maxLength: 5 }), priors, (before, always, prior) => {
@@ -87,7 +87,7 @@ describe('two memories of how often a SKU moves', () => {
     );
   });
 
-  test('of a SKU that keeps its habits are believed as one memory of days would be', () => {
+  test('of a SKU with steady habits are combined to what one memory of days would hold', () => {
     // A move every five hours, seen by refreshes that are half an hour apart.
     const steady = refreshed(memoriesOf(PRIOR), 400, 30, 10);
     let one = PRIOR;
@@ -96,11 +96,11 @@ describe('two memories of how often a SKU moves', () => {
     expect(mean(rateOfMemories(steady, USUAL)) / mean(one)).toBeLessThan(1.1);
   });
 
-  test('notice within hours that a SKU which rested for weeks moves, and that one which moved rests', () => {
+  test('notice within hours that a SKU starts to move after weeks of rest, and that a moving one rests', () => {
     const rested = refreshed(memoriesOf(PRIOR), 300, 100, 0);
     const lively = refreshed(rested, 12, 20, 1);
     expect(mean(rateOfMemories(rested, USUAL))).toBeLessThan(1 / 3000);
-    // Four hours later; one memory of days still believes in one move in four hours at most.
+    // Four hours later. One memory of days would still expect one move in four hours at most.
     expect(mean(rateOfMemories(lively, USUAL))).toBeGreaterThan(1 / 150);
     expect(mean(lively.long)).toBeLessThan(1 / 240);
 
@@ -109,7 +109,7 @@ describe('two memories of how often a SKU moves', () => {
     expect(mean(rateOfMemories(resting, USUAL))).toBeLessThan(mean(resting.long) / 1.5);
   });
 
-  test('in a market ten times as fast, are what is known of all and of each: what is claimed is right, and so it is of SKUs that always move', () => {
+  test('make correct predictions in a market ten times as fast, also for SKUs that always move', () => {
     const rng = createRng(5);
     const gauss = () => Math.sqrt(-2 * Math.log(1 - rng.next())) * Math.cos(2 * Math.PI * rng.next());
     const skus = Array.from({ length: 1000 }, () => ({
@@ -142,22 +142,22 @@ describe('two memories of how often a SKU moves', () => {
     expect(Math.abs(claimedOfFast - rightOfFast) / (looks / 5)).toBeLessThan(0.05);
   });
 
-  test('forget what they were learned from on as they forget all else, so that a prior which moves later does not move them', () => {
+  test('forget their prior like all else, so that a prior which changes later does not change them', () => {
     const [then, later] = [{ minutes: 20_000 }, { minutes: 10 }];
     // As it was stored after the last refresh.
     const believed = (memories: Memories, prior: typeof then) =>
       mean(withPrior(rateOfMemories(memories, then), prior));
-    // A move in two hours, for a week: twenty moves are remembered, of which none is the prior's any more.
+    // A move every two hours, for a week: twenty moves are remembered, and none of them is from the prior.
     const lively = refreshed(memoriesOf(PRIOR), 168, 60, 2, then);
     expect(lively.long.prior).toBeLessThan(0.05);
     expect(believed(lively, then)).toBeGreaterThan(1 / 180);
     expect(believed(lively, later) / believed(lively, then)).toBeLessThan(1.5);
-    // Of a SKU that hardly moves it is forgotten with the days.
+    // A SKU that hardly moves forgets it after days.
     expect(refreshed(memoriesOf(PRIOR), 200, 100, 0, then).long.prior).toBeLessThan(0.05);
     expect(refreshed(memoriesOf(PRIOR), 3, 100, 0, then).long.prior).toBe(1);
   });
 
-  test('are told of a hinted move exactly when it was', () => {
+  test('count a hinted move at its exact time', () => {
     let hinted = memoriesOf(PRIOR);
     let unhinted = memoriesOf(PRIOR);
     for (let n = 0; n < 5; n += 1) {
@@ -166,13 +166,13 @@ describe('two memories of how often a SKU moves', () => {
     }
     expect(hinted.long).toEqual({ alpha: PRIOR.alpha + 5, beta: PRIOR.beta + 300, prior: 1 });
     expect(mean(unhinted.short)).toBeGreaterThan(mean(hinted.short));
-    // What a hint explains, but did not happen, is no move.
+    // Without a move, a hint that could explain one changes nothing.
     expect(learnMemories(hinted, 60, { moved: false, hinted: true }, USUAL)).toEqual(
       learnMemories(hinted, 60, { moved: false, hinted: false }, USUAL),
     );
   });
 
-  test('learn nothing from a refresh that comes before the one before it, as by a clock that was set back', () => {
+  test('learn nothing from a refresh dated before the previous one, as after a clock was set back', () => {
     const memories = refreshed(memoriesOf(PRIOR), 3, 10, 2);
     expect(learnMemories(memories, 0, { moved: true, hinted: false }, USUAL)).toEqual(memories);
     expect(learnMemories(memories, -5, { moved: false, hinted: false }, USUAL)).toEqual(memories);

@@ -14,7 +14,7 @@ async function priced(): Promise<string[]> {
   return rows.map(({ sku }) => sku);
 }
 
-test('of SKUs that are answered together, one whose rows Postgres rejects waits alone, is named, and asked for again later', async () => {
+test('one SKU whose rows Postgres rejects waits alone, is named, and is asked for again later', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -24,7 +24,7 @@ test('of SKUs that are answered together, one whose rows Postgres rejects waits 
     expect(await priced()).toEqual(skus.filter((sku) => sku !== POISON));
     expect((await ledger(sql)).get(POISON)).toMatchObject({ claim: null, failures: 1, lane: 4 });
     expect((await ledger(sql)).get(POISON)?.heldFor).toBeGreaterThan(0);
-    // Halves, and no SKU asked for again once it is stored.
+    // Calls are halved, and no SKU is asked for again once it is stored.
     expect(calls().asked.length).toBeLessThan(16);
     expect(await readNotStored(sql)).toEqual({
       skus: 1,
@@ -36,7 +36,7 @@ test('of SKUs that are answered together, one whose rows Postgres rejects waits 
       because: 'not-stored',
       skus: 40,
     });
-    // Another call works: so it is not an outage that the next one meets.
+    // Another call works, so the next failure is not taken for an outage.
     await mark(sql, ['S00']);
     await calls().untilIdle();
     await sql`update catalog_internal.due set held_until = null where sku = ${POISON}`;
@@ -51,7 +51,7 @@ test('of SKUs that are answered together, one whose rows Postgres rejects waits 
   expect(await readNotStored(sql)).toMatchObject({ skus: 0 });
 });
 
-test('where no answer can be stored, no SKU is blamed: all calls pause, as in an outage', async () => {
+test('if no answer can be stored, no SKU is blamed and all calls pause, as in an outage', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -69,7 +69,7 @@ test('where no answer can be stored, no SKU is blamed: all calls pause, as in an
   }
 });
 
-test('a trigger that finds its own table on no search_path holds up the one SKU whose price has changed', async () => {
+test('a trigger that cannot find its table blocks only the one SKU whose price has changed', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -97,7 +97,7 @@ test('a trigger that finds its own table on no search_path holds up the one SKU 
   }
 });
 
-test('a seller’s open transaction with a foreign key to one of the SKUs holds up none', async () => {
+test('a seller’s open transaction with a foreign key to one of the SKUs blocks none', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -114,7 +114,7 @@ test('a seller’s open transaction with a foreign key to one of the SKUs holds 
   }
 });
 
-test('of SKUs that are answered together, one that somebody has locked waits alone until it is free', async () => {
+test('a SKU that somebody has locked waits alone until it is free', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -137,7 +137,7 @@ test('of SKUs that are answered together, one that somebody has locked waits alo
   expect(calls().events.filter(({ event }) => event === 'bulk.failed')).toEqual([]);
 });
 
-test('an answer that fails for a defect is asked for again in halves, and with one SKU after a wait', async () => {
+test('an answer that fails because of a defect is retried in halves, and a single SKU waits', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');
@@ -150,7 +150,7 @@ test('an answer that fails for a defect is asked for again in halves, and with o
   expect((await ledger(sql)).get(POISON)).toMatchObject({ claim: null });
 });
 
-test('a trigger that fails with every statement, also those without a row, is an outage', async () => {
+test('a trigger that fails every statement, even those without a row, counts as an outage', async () => {
   const { sql } = store;
   await knownSkus(sql, ['S00']);
   await mark(sql, ['S00'], 'new');
@@ -160,7 +160,7 @@ test('a trigger that fails with every statement, also those without a row, is an
   expect(calls().asked).toHaveLength(1);
 });
 
-test('a watched SKU that Postgres does not take keeps no other from being asked for', async () => {
+test('a watched SKU that Postgres does not accept does not block the others', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
   await mark(sql, skus, 'new');

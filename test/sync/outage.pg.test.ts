@@ -38,7 +38,7 @@ interface UnderWay {
 
 let events: SyncEvent[];
 let ctx: SyncContext;
-/** Takes the next request. */
+/** Receives the next request. */
 let onRequest: (skus: readonly string[], end: PromiseWithResolvers<BulkAnswer>) => void;
 
 beforeEach(() => {
@@ -93,7 +93,7 @@ async function send(): Promise<UnderWay> {
   };
 }
 
-/** Makes SKUs due, each to be asked alone, which has failed once before. */
+/** Makes SKUs due that each failed alone once before. */
 async function suspects(...skus: string[]): Promise<void> {
   await knownSkus(store.sql, skus);
   await mark(store.sql, skus, 'changed');
@@ -109,7 +109,7 @@ const waits = async () => {
 const named = () => events.flatMap((event) => (event.event === 'bulk.failed' ? [event.sku ?? null] : []));
 
 describe('a SKU that fails alone for the second time', () => {
-  test('while other calls work is blamed: it waits an hour, and is named', async () => {
+  test('is blamed while other calls work: it waits an hour, and is named', async () => {
     await suspects('A');
     await (await send()).fail('bad-request');
     expect(await waits()).toEqual({ A: { minutes: 60, failures: 2 } });
@@ -119,7 +119,7 @@ describe('a SKU that fails alone for the second time', () => {
     ]);
   });
 
-  test('after another call that failed, and none that has worked since, may have met an outage: it waits as after any error', async () => {
+  test('waits as after any error if another call failed and none has worked since: it may be an outage', async () => {
     await suspects('A');
     await failCall(store.sql, 0, 0);
     await (await send()).fail('timeout');
@@ -127,10 +127,10 @@ describe('a SKU that fails alone for the second time', () => {
     expect(named()).toEqual([null]);
   });
 
-  test('nor is it blamed where others that were under way with it have failed', async () => {
+  test('is not blamed if others that were under way with it have failed', async () => {
     await suspects('A', 'B', 'C');
     const calls = [await send(), await send(), await send()];
-    // The first to end can know of no other.
+    // The first call to end cannot know of the others.
     for (const call of calls) await call.fail('timeout');
     const [first, ...others] = calls.flatMap(({ skus }) => skus);
     const now = await waits();
@@ -164,7 +164,7 @@ describe('once calls pause', () => {
     for (const other of others) await other.answer();
   });
 
-  test('one that fails makes all wait for the pause, which is the longer one', async () => {
+  test('one that fails makes all wait for a longer pause', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     await mark(store.sql, ['A', 'B'], 'changed');
     await outage();
@@ -174,7 +174,7 @@ describe('once calls pause', () => {
     expect(pause.ms).toBeGreaterThan(1.9 * MINUTE);
   });
 
-  test('the next try has other SKUs: those of the one before wait longer than the pause, and those that failed alone come last', async () => {
+  test('the next try has other SKUs: the last ones wait longer than the pause, suspects come last', async () => {
     await suspects('A', 'B', 'C');
     await store.sql`update catalog_internal.due set failures = 0, due_at = due_at + interval '1 second' where sku <> 'A'`;
     await store.sql`update catalog_internal.due set due_at = due_at - interval '1 minute'`;
@@ -192,7 +192,7 @@ describe('once calls pause', () => {
     await second.answer();
   });
 
-  test('a claim whose lease is over holds up none, nor do waits of SKUs', async () => {
+  test('neither an expired claim nor a waiting SKU blocks the next try', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     await mark(store.sql, ['A', 'B'], 'changed');
     await outage();
@@ -203,7 +203,7 @@ describe('once calls pause', () => {
     expect((await callPause(store.sql)).ms).toBe(0);
   });
 
-  test('before that, calls go on side by side', async () => {
+  test('a failure fewer than that leaves calls side by side', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     await mark(store.sql, ['A', 'B'], 'changed');
     for (let failures = 0; failures < FAILURES_BEFORE_PAUSE - 1; failures += 1)
@@ -215,9 +215,10 @@ describe('once calls pause', () => {
   });
 });
 
-describe('a pause after failed calls ends with evidence that the partner answers', () => {
+describe('a pause after failed calls', () => {
   /**
-   * As in an outage: four calls failed, and after the pause the one that tried, for whose SKU the next try has another.
+   * Simulates an outage: four calls failed, and so did the one that tried after the pause. The next try has
+   * another SKU.
    */
   async function pausedBy(kind: PartnerErrorKind): Promise<void> {
     await knownSkus(store.sql, ['A']);
@@ -239,7 +240,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     );
 
   test.each(['network', 'timeout', 'service-fault', 'unreadable', 'not-a-route', 'no-skus-read'] as const)(
-    'after %s: any other route is answered, and a call tries at once, for the SKU of the one before too',
+    'after %s ends when any other route is answered, and the next call may ask for the same SKU',
     async (kind) => {
       await pausedBy(kind);
       await answered();
@@ -250,7 +251,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     },
   );
 
-  test('an error with a code of the partner is an answer; a failure of the connection is none', async () => {
+  test('ends after an error with a code of the partner, but not after a failed connection', async () => {
     await pausedBy('network');
     await notAnswered('network');
     await notAnswered('service-fault');
@@ -259,7 +260,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     expect((await callPause(store.sql)).ms).toBe(0);
   });
 
-  test('the failures stay counted: where calls fail again the pause goes on growing', async () => {
+  test('keeps the failures counted: if calls fail again, it continues to grow', async () => {
     await pausedBy('timeout');
     await answered();
     await (await send()).fail('timeout');
@@ -268,14 +269,14 @@ describe('a pause after failed calls ends with evidence that the partner answers
     expect(pause.ms).toBeGreaterThan(3.9 * MINUTE);
   });
 
-  test('what the partner refuses in calls alone, answers of other routes do not change', async () => {
+  test('does not end through other routes if the partner rejects only calls', async () => {
     await pausedBy('bad-request');
     await answered();
     expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
   });
 
   test.each(['bad-request', 'answer-too-large'] as const)(
-    'after %s, too, where the other route had failed before: whatever it was is over',
+    'after %s ends, too, if the other route had failed before: whatever it was is over',
     async (kind) => {
       await pausedBy(kind);
       await ask(
@@ -292,7 +293,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     },
   );
 
-  test('SKUs that wait after errors and deferrals of their own go on waiting', async () => {
+  test('does not end the waits of SKUs after errors and deferrals of their own', async () => {
     await knownSkus(store.sql, ['erring', 'deferred']);
     await mark(store.sql, ['erring', 'deferred'], 'changed');
     await store.sql`
@@ -311,7 +312,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     ['not-a-route', 5],
     ['no-skus-read', 5],
     ['bad-request', 30],
-  ] as const)('without any, the longest pause after %s is of %i minutes', (kind, minutes) => {
+  ] as const)('after %s lasts at most %i minutes without such evidence', (kind, minutes) => {
     const failed = { kind, skus: 1, failures: 20, rejections: 20, hadFailed: false };
     const { pauseMs } = afterFailedCall(failed, { step: 0, ...ANY_SIZE }, ctx.settings);
     expect(pauseMs).toBe(minutes * MINUTE);
@@ -322,7 +323,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
   });
 });
 
-test('four calls that one outage meets, and four that the next one meets, are two failures', async () => {
+test('four calls lost to one outage and four lost to the next count as two failures', async () => {
   const skus = Array.from({ length: 12 }, (_, i) => `S${i}`);
   await knownSkus(store.sql, skus);
   await mark(store.sql, skus, 'changed');

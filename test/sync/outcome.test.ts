@@ -4,14 +4,14 @@ import { lostRetryInMs, postponedBy, retryAfter, retryInMs } from '../../src/syn
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** Runs that failed so many times in a row, all refused, or none. */
+/** Runs that failed `refusals` times in a row, all of them refused. */
 const refused = (refusals: number) => ({ failures: refusals, refusals });
 const failed = (failures: number) => ({ failures, refusals: 0 });
 
 const LOST = { error: { kind: 'network' }, beganBackoff: false } as const;
 
 test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'account-not-configured'] as const)(
-  'a request that ended with %s is tried again soon: the pacer knows when',
+  'a request that ended with %s is retried soon: the pacer knows when',
   (kind) => {
     const error = { kind };
     expect(retryAfter({ error, beganBackoff: false }, refused(9), HOUR)).toBe(1000);
@@ -24,7 +24,7 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
 );
 
 test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'account-not-configured'] as const)(
-  'a route that is refused with %s while others are let through is tried less and less often, whatever its schedule',
+  'a route refused with %s while others succeed is retried ever more rarely, whatever its schedule',
   (kind) => {
     const waits = [2, 3, 4, 5, 20].map((failures) =>
       retryAfter({ error: { kind }, beganBackoff: true }, refused(failures), 5 * MINUTE),
@@ -33,7 +33,7 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
   },
 );
 
-test('a route that is suspected asks after others when a back-off is over', () => {
+test('a suspected route asks after the others when a back-off ends', () => {
   const putOffs = (because: PutOff) =>
     [0, 1, 2, 9].map((failures) => postponedBy({ forMs: 100, because }, refused(failures)).nextInMs);
   expect(putOffs('silence')).toEqual([100, 100, 5100, 5100]);
@@ -45,26 +45,26 @@ test('a route that is suspected asks after others when a back-off is over', () =
   });
 });
 
-test('any other failure waits for longer each time', () => {
+test('any other failure waits longer each time', () => {
   for (const failures of [0, 1, 9])
     expect(retryAfter(LOST, failed(failures), HOUR)).toBe(retryInMs(failures, HOUR));
   expect(retryAfter(LOST, failed(0), HOUR)).toBe(MINUTE);
 });
 
-test('a refusal after an outage of its route is no refused route: it waits as the first one', () => {
+test('a first refusal after an outage of the route waits like any first one', () => {
   const error = { kind: 'throttled-or-forbidden' } as const;
   for (const refusals of [0, 1])
     expect(retryAfter({ error, beganBackoff: true }, { failures: 12, refusals }, 5 * MINUTE)).toBe(1000);
   expect(postponedBy({ forMs: 100, because: 'silence' }, { failures: 12, refusals: 1 }).nextInMs).toBe(100);
-  // Whatever else has failed between them, it is the third.
+  // Whatever else has failed in between, it is the third.
   expect(retryAfter({ error, beganBackoff: true }, { failures: 12, refusals: 2 }, HOUR)).toBe(2 * MINUTE);
 });
 
-test('a failure after refusals, as of a secret that was wrong, waits as the first one', () => {
+test('a failure after refusals, as of a wrong secret, waits like a first one', () => {
   expect(retryAfter(LOST, refused(12), HOUR)).toBe(MINUTE);
   expect(retryAfter(LOST, { failures: 14, refusals: 12 }, HOUR)).toBe(4 * MINUTE);
 });
 
-test('a lost connection to Postgres is no reason to wait for long, unless it is lost again and again', () => {
+test('a lost connection to Postgres causes long waits only if it is lost repeatedly', () => {
   expect([0, 1, 2, 3, 4, 20].map(lostRetryInMs)).toEqual([5000, 10_000, 20_000, 40_000, 80_000, HOUR]);
 });

@@ -11,7 +11,7 @@ const other = (lane: Lane, count = 1000): DueClass => ({ lane, live: false, coun
 const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}, early = NOT_EARLY) =>
   planBatch(due, early, { ...LIMITS, ...limits })?.quotas ?? null;
 
-/** The quotas of so many calls, one after the other. */
+/** Returns the quotas of `calls` consecutive calls. */
 function planEach(
   calls: number,
   due: readonly DueClass[],
@@ -29,19 +29,19 @@ function planEach(
 const slotsOf = (quotas: readonly Quota[] | null, lane: Lane, isLive = false) =>
   quotas?.find((quota) => quota.lane === lane && quota.live === isLive)?.count ?? 0;
 
-describe('what a call carries', () => {
-  test('is nothing where only live SKUs are due and none may be asked: spare slots alone are no call', () => {
+describe('a call', () => {
+  test('is not made if only live SKUs are due and none may be asked: spare slots alone are no reason', () => {
     expect(plan([live(10)], { liveBudget: 0 })).toBeNull();
     expect(plan([live(10)], { liveBudget: 0.9 })).toBeNull();
     expect(plan([])).toBeNull();
   });
 
-  test('is of live SKUs what the budget holds in whole, and the rest of its slots is for others', () => {
+  test('takes live SKUs up to the whole part of the budget, and others for the rest of its slots', () => {
     const quotas = plan([live(10), other('new')], { liveBudget: 5.9 });
     expect([slotsOf(quotas, 'live', true), slotsOf(quotas, 'new')]).toEqual([5, 95]);
   });
 
-  test('is filled up from the sweep ahead of its time, by no more than the spare seconds', () => {
+  test('is filled up from the sweep ahead of time, by no more than the spare seconds', () => {
     expect(plan([other('new', 30)])).toEqual([
       { lane: 'new', live: false, count: 30, earlySeconds: 0 },
       { lane: 'sweep', live: false, count: 70, earlySeconds: 60 },
@@ -51,7 +51,7 @@ describe('what a call carries', () => {
     ]);
   });
 
-  test('of one slot goes to the lanes behind the first every second time, to each in turn', () => {
+  test('of one slot goes to the lanes behind every second time, to each in rotation', () => {
     const due = [other('urgent'), other('new'), other('metadata'), other('sweep')];
     const lanes = planEach(12, due, { callSkus: 1, liveBudget: 0 }).map((quotas) =>
       quotas.map(({ lane }) => lane).join(' '),
@@ -60,14 +60,14 @@ describe('what a call carries', () => {
     expect(lanes).toEqual([U, N, U, M, U, S, U, N, U, M, U, S]);
   });
 
-  test('of few slots is for live SKUs and others in turn, where both would not fit', () => {
+  test('of few slots alternates between live SKUs and others if both would not fit', () => {
     const sides = (due: readonly DueClass[], callSkus: number, liveBudget: number) =>
       planEach(4, due, { callSkus, liveBudget }).map((quotas) => slotsOf(quotas, 'live', true));
     expect(sides([live(10), other('sweep')], 4, 5)).toEqual([4, 0, 4, 0]);
     expect(sides([live(10)], 4, 5)).toEqual([4, 4, 4, 4]);
-    // What the others leave of their turn is for live SKUs.
+    // Live SKUs take what the others leave of their turn.
     expect(sides([live(10), other('urgent', 1)], 4, 5)).toEqual([4, 3, 4, 3]);
-    // Under a ceiling on live computations the others have had their turn in the calls before.
+    // Under a ceiling on live computations the others had their turn in the calls before.
     const scarce = planEach(6, [live(10), other('sweep')], (n) => ({
       callSkus: 1,
       liveBudget: n % 3 === 0 ? 1 : 0,
@@ -91,12 +91,12 @@ describe('a call of SKUs that were in failed calls', () => {
     count,
   });
 
-  test('has none of those that may only share smaller calls', () => {
+  test('leaves out SKUs that may only share smaller calls', () => {
     const suspects = [suspect(50, true, 2), suspect(50, false, 10), suspect(25, false, 20)];
     expect(planSuspects(suspects, LIMITS)).toEqual([suspect(50, true, 2), suspect(50, false, 10)]);
   });
 
-  test('has as many live ones as the budget holds, and no more SKUs than these may share, nor than a call has', () => {
+  test('takes live SKUs up to the budget, and no more SKUs than these may share or a call may hold', () => {
     const suspects = [suspect(50, true, 30), suspect(50, false, 60)];
     expect(planSuspects(suspects, LIMITS)).toEqual([suspect(50, true, 5), suspect(50, false, 45)]);
     expect(planSuspects(suspects, { callSkus: 20, liveBudget: 5 })).toEqual([
@@ -105,7 +105,7 @@ describe('a call of SKUs that were in failed calls', () => {
     ]);
   });
 
-  test('passes over those that may not be asked now', () => {
+  test('skips SKUs that may not be asked now', () => {
     const suspects = [suspect(50, true, 30), suspect(25, false, 3)];
     expect(planSuspects(suspects, { callSkus: 100, liveBudget: 0 })).toEqual([suspect(25, false, 3)]);
     expect(planSuspects([suspect(50, true, 30)], { callSkus: 100, liveBudget: 0.5 })).toBeNull();

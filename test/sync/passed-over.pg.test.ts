@@ -19,7 +19,7 @@ const signals = { stopping: new AbortController().signal, hard: new AbortControl
 const SKUS = Array.from({ length: 60 }, (_, i) => `S${String(i).padStart(2, '0')}`);
 
 let ctx: SyncContext;
-/** What the partner reads of a call. */
+/** Returns which SKUs of a call the partner reads. */
 let reads: (skus: readonly string[]) => readonly string[];
 let sizes: number[];
 
@@ -62,7 +62,7 @@ const failures = async () =>
   );
 const endWaits = () => store.sql`update catalog_internal.due set held_until = null where due_at <= now()`;
 
-test('SKUs that the partner passes over wait on their own, and calls stay as large', async () => {
+test('SKUs that the partner passes over wait on their own, and calls keep their size', async () => {
   const ignored = ['S03', 'S20', 'S41'];
   reads = (skus) => skus.filter((sku) => !ignored.includes(sku));
   await call();
@@ -82,7 +82,7 @@ test('SKUs that the partner passes over wait on their own, and calls stay as lar
   expect(await callPause(store.sql)).toMatchObject({ failures: 0 });
 });
 
-test('a partner that reads the first SKUs of a call only has its calls cut to that', async () => {
+test('for a partner that reads only the first SKUs of a call, calls are cut to that number', async () => {
   reads = (skus) => skus.slice(0, 20);
   for (let calls = 0; calls < 3; calls += 1) {
     await endWaits();

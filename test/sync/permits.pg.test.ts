@@ -17,7 +17,7 @@ import { settingsWith } from '../support/settings.ts';
 const store = useStore();
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 
-/** What re-pricing does with a permit that comes when another process has claimed all there was. */
+/** Re-prices with a permit that comes after another process has claimed all that was due. */
 async function overtaken(waited: boolean) {
   const { sql } = store;
   await knownSkus(sql, ['A']);
@@ -56,7 +56,7 @@ test.each([
 describe('a process that is stopped between permit and request', () => {
   const LONG = 10_000;
   const LIMITS = { maxPerWindow: 1000, windowMs: 60_000, backoffMs: 60_000 };
-  /** A clock that stands still but where it is moved. */
+  /** A clock that moves only when told to. */
   function stoppable() {
     let at = 0;
     const clock: Clock = { now: () => at, monotonic: () => at, sleep: async (ms) => void (at += ms) };
@@ -68,10 +68,10 @@ describe('a process that is stopped between permit and request', () => {
     return rows.map(({ seconds }) => seconds);
   };
 
-  test('while its permit is logged, it takes another one when it goes on', async () => {
+  test('takes another permit when it continues, if it was stopped while its permit was logged', async () => {
     const { clock, pass } = stoppable();
     let commits = 0;
-    // Stopped when the ledger has decided and before that is known here to be committed.
+    // Stopped after the ledger has decided and before the commit is known here.
     const sql = new Proxy(store.sql, {
       get(target, name) {
         const member: unknown = Reflect.get(target, name);
@@ -97,7 +97,7 @@ describe('a process that is stopped between permit and request', () => {
   test.each([
     [100, 1],
     [LONG, 2],
-  ])('after %i ms between claim and call, %i permits were taken, and one counts', async (ms, taken) => {
+  ])('after %i ms between claim and call has taken %i permits, one of which counts', async (ms, taken) => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A']);
@@ -131,7 +131,7 @@ describe('a process that is stopped between permit and request', () => {
     expect(await sentSecondsAgo()).toHaveLength(1);
   });
 
-  test('a call that was not planned as the first after a back-off is not made where its next permit is that one', async () => {
+  test('does not make its call if that was not planned as half-open but its new permit is', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A']);
@@ -166,7 +166,7 @@ describe('a process that is stopped between permit and request', () => {
     expect(await sql`select from catalog_internal.due where claim is not null`).toHaveLength(0);
   });
 
-  test('where Postgres always takes so long, requests leave all the same', async () => {
+  test('sends requests even if Postgres always takes that long', async () => {
     const { clock, pass } = stoppable();
     const slow = new Proxy(store.sql, {
       get(target, name) {
@@ -187,7 +187,7 @@ describe('a process that is stopped between permit and request', () => {
   });
 });
 
-test('what is given back is asked for again at once, however long it has been due and from wherever the ledger is read', async () => {
+test('SKUs that are given back are asked for again at once, however long due and wherever reading starts', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await mark(sql, ['A']);
@@ -216,10 +216,10 @@ test('what is given back is asked for again at once, however long it has been du
   expect(asked).toEqual([['A'], ['A']]);
 });
 
-describe('where a statement of Postgres fails between permit and request', () => {
+describe('if a statement of Postgres fails between permit and request', () => {
   const LIMITS = { maxPerWindow: 1000, windowMs: 60_000, backoffMs: 60_000 };
 
-  /** A pool that fails the first statement with these words in it. */
+  /** A pool that fails the first statement that contains `words`. */
   function failing(words: string) {
     let failures = 0;
     return new Proxy(store.sql, {
@@ -234,7 +234,7 @@ describe('where a statement of Postgres fails between permit and request', () =>
     });
   }
 
-  /** Re-pricing of two SKUs with these parts fails. Out: what is claimed then, and what the pace has. */
+  /** Re-prices two SKUs with these parts, which fails. Returns what is claimed then, and the state of the pace. */
   async function failed(parts: Pick<SyncContext, 'sql' | 'pacer' | 'clock'>) {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
@@ -256,7 +256,7 @@ describe('where a statement of Postgres fails between permit and request', () =>
     return left;
   }
 
-  /** A pacer whose next permit is the half-open one, after so many refusals. */
+  /** A pacer whose next permit is the half-open one, after `refusals` refusals. */
   async function afterRefusals(refusals: number): Promise<Pacer> {
     const { sql } = store;
     const pacer = createPacer(sql, systemClock, LIMITS);
@@ -280,7 +280,7 @@ describe('where a statement of Postgres fails between permit and request', () =>
     });
   });
 
-  test('that a permit is given back which has lapsed: the SKUs are', async () => {
+  test('the return of a lapsed permit: its SKUs are given back', async () => {
     let at = 0;
     const clock: Clock = { now: () => at, monotonic: () => at, sleep: async () => {} };
     const pacer = createPacer(failing('delete from catalog_internal.pace_sends'), clock, LIMITS);

@@ -20,7 +20,7 @@ const PART = 0.8;
 const CALLS_A_MINUTE = 118;
 const [CALL_SKUS, LIVE_BUDGET] = [20, 5];
 
-/** As catalog_internal.promised_interval has it (test/store/promises.pg.test.ts). */
+/** Same as catalog_internal.promised_interval (test/store/promises.pg.test.ts). */
 const intervalMs = (maxAge: number) => maxAge - Math.max(8 * SECOND, Math.min(45 * SECOND, maxAge / 5));
 
 interface Promised {
@@ -29,20 +29,17 @@ interface Promised {
   readonly maxAge: number;
   pricedAt: number;
   comesAt: number;
-  /** Since when it can be kept; null: it cannot be now. */
+  /** Since when it can be kept. Null: it cannot be kept now. */
   since: number | null;
 }
 
-/** Drawn numbers in [0, 1), the same each time. */
+/** Returns numbers in [0, 1), the same ones for each seed. */
 function drawn(seed: number): () => number {
   let state = seed;
   return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
 }
 
-/**
- * Which promises fit at such a rate, as catalog_internal.promises_that_fit decides it, and those of the greatest age
- * first.
- */
+/** Decides which promises fit at a rate, like catalog_internal.promises_that_fit: those of the greatest age first. */
 function weigh(all: readonly Promised[], callsAMinute: number, now: number): void {
   for (const live of [true, false]) {
     let left = PART * callsAMinute * (live ? LIVE_BUDGET : CALL_SKUS - LIVE_BUDGET);
@@ -56,7 +53,7 @@ function weigh(all: readonly Promised[], callsAMinute: number, now: number): voi
 
 const deadline = ({ pricedAt, since, maxAge }: Promised) => Math.max(pricedAt, since ?? 0) + maxAge;
 
-/** Promises that fill so much of what there is for them, of all ages from 30 seconds to an hour. */
+/** Makes promises that use up the part `filled` of their capacity, of all ages from 30 seconds to an hour. */
 function promises(filled: number, random: () => number): Promised[] {
   const all: Promised[] = [];
   for (const live of [true, false]) {
@@ -80,7 +77,7 @@ function promises(filled: number, random: () => number): Promised[] {
   return all;
 }
 
-/** Nothing is sent then, and after a back-off first half as much. */
+/** Nothing is sent in this time. After a back-off the rate starts at half. */
 interface Quiet {
   readonly from: number;
   readonly until: number;
@@ -88,8 +85,8 @@ interface Quiet {
 }
 
 /**
- * Calls of one daemon at the account's pace, planned by planBatch, while a million SKUs wait for their first price
- * and each lane has as much as a call takes. Answers take one to three seconds.
+ * Simulates calls of one daemon at the account's pace, planned by planBatch, while a million SKUs wait for their
+ * first price and each lane can fill a call. Answers take one to three seconds.
  */
 function simulate(
   all: readonly Promised[],
@@ -102,7 +99,7 @@ function simulate(
     { lane, live: true, count: CALL_SKUS },
     { lane, live: false, count: CALL_SKUS },
   ]);
-  /** Those whose refresh is to come, by its time, and those whose time has come. */
+  /** Refreshes that are still to come, by time, and those that are due. */
   const later = new Heap();
   const come = new Set<Promised>();
   for (const { comesAt, number } of all) later.push(comesAt, number);
@@ -173,7 +170,7 @@ function simulate(
 }
 
 describe('in simulated hours', () => {
-  test('promises that fill what there is for them are kept beside a fill of a million SKUs, over restarts and throttles', () => {
+  test('promises at full capacity are kept beside a fill of a million SKUs, across restarts and throttles', () => {
     const random = drawn(27);
     const hours = runs(3, 6);
     const all = promises(1, random);
@@ -184,7 +181,7 @@ describe('in simulated hours', () => {
       halves: true,
     }));
     const { kept, late, hindered, others } = simulate(all, hours, [...restarts, ...throttles], random);
-    // The part that the others keep of 118 calls a minute of a hundred SKUs.
+    // The part of 118 calls a minute of twenty SKUs that is left to the others.
     const share = others / (hours * 60 * CALLS_A_MINUTE * CALL_SKUS);
     console.log(
       `${all.length} promises: ${kept} kept, ${late} late, ${hindered} hindered; others have ${(100 * share).toFixed(1)} % of the slots`,
@@ -194,14 +191,14 @@ describe('in simulated hours', () => {
     expect(share).toBeGreaterThanOrEqual(0.15);
   });
 
-  test('too many of them would all be late in turn: so no more are kept than fit', () => {
+  test('promises beyond their capacity would all be late in turn if those that do not fit were not excluded', () => {
     const random = drawn(28);
     const { kept, late } = simulate(promises(1.5, random), 0.25, [], random, false);
     expect(late / (kept + late)).toBeGreaterThan(0.3);
   });
 });
 
-describe('what became of a promise', () => {
+describe('the outcome of a promise', () => {
   test.each([
     [60, { cases: 1, kept: 1, outcome: 'kept' }],
     [60.1, { cases: 1, kept: 0, outcome: 'broken' }],
@@ -211,7 +208,7 @@ describe('what became of a promise', () => {
     expect(judgePromise('A', { maxAge: 60, seconds, excused: false })).toEqual({ sku: 'A', ...expected });
   });
 
-  test('is hindered where something else may have made it late, and kept where it did not', () => {
+  test('is hindered if something else may have made it late, and kept if it was not late', () => {
     const judged = [59, 61, 200].map((seconds) => judgePromise('A', { maxAge: 60, seconds, excused: true }));
     expect(countPromises(judged)).toEqual({ kept: 1, hindered: 4, broken: 0 });
   });
@@ -223,7 +220,7 @@ describe('the plan of live SKUs', () => {
     { count: 100, lambda: 1 / 120, weight: 1, promised: 1 },
   ];
 
-  test('gives promises theirs first, and to the others what they leave, never more than there is', () => {
+  test('serves promises first, leaves others the rest, and never exceeds the refreshes', () => {
     expect(roundOf(groups, 200)).toBeCloseTo(10, 5);
     expect(roundOf(groups.slice(0, 1), 200)).toBe(roundMinutes(1000, 200));
     expect(roundOf([{ count: 10, lambda: 1, weight: 1, promised: 500 }], 10)).toBe(1);
@@ -235,7 +232,7 @@ describe('the plan of live SKUs', () => {
     }, 0);
     expect(asked).toBeLessThanOrEqual(0.971 * 200);
     expect(asked).toBeGreaterThan(0.9 * 200);
-    // A promise below a minute asks for more than any worth does.
+    // A promise below a minute demands more than any value does.
     expect(
       solveThreshold(
         [{ count: 100, lambda: 1 / 120, weight: 1, promised: 0.5 }, ...groups.slice(0, 1)],

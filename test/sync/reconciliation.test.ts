@@ -13,7 +13,7 @@ const RECORD: LowestRecord = {
 const PARTS = ['results', 'unreadable', 'placeholder', 'notFound', 'deferred', 'errors'] as const;
 type Part = (typeof PARTS)[number];
 
-/** An answer that names each SKU in the parts given, in any order and any number of times. */
+/** An answer that names each SKU in the given parts, in any order and any number of times. */
 function answerOf(named: readonly { sku: string; part: Part }[]): BulkAnswer {
   const skus = (part: Part) => named.filter((n) => n.part === part).map(({ sku }) => sku);
   return {
@@ -44,7 +44,7 @@ const FAILED = {
 } as const;
 
 describe('a bulk answer', () => {
-  test('gives every asked SKU exactly one answer, whatever it names, leaves out, doubles or contradicts', () => {
+  test('gives every requested SKU exactly one result, whatever it names, omits, repeats or contradicts', () => {
     assert(
       property(anyAsked, anyNamed, (asked, named) => {
         const { skuAnswers, unexpected } = reconcile(asked, answerOf(named));
@@ -57,7 +57,7 @@ describe('a bulk answer', () => {
     );
   });
 
-  test('decides a SKU only where all that it says of it agrees; anything else leaves the SKU due', () => {
+  test('decides a SKU only if everything it says about it agrees; otherwise the SKU stays due', () => {
     assert(
       property(anyAsked, anyNamed, (asked, named) => {
         const { skuAnswers } = reconcile(asked, answerOf(named));
@@ -101,7 +101,7 @@ describe('a bulk answer', () => {
     expect(skuAnswerOf(parts)).toEqual(skuAnswer);
   });
 
-  test('counts its answers, and errors by what they stand for', () => {
+  test('counts its results, and errors by their cause', () => {
     const asked = ['A', 'B', 'C', 'D', 'E', 'F', 'G'];
     const named = [
       { sku: 'A', part: 'results' },
@@ -128,7 +128,7 @@ function skuAnswerOf(parts: readonly Part[]) {
   return reconcile(['A'], answerOf(parts.map((part) => ({ sku: 'A', part })))).skuAnswers.get('A');
 }
 
-test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth longer', () => {
+test('a deferred SKU waits for DEFERRED_INTERVAL, plus a tenth at most', () => {
   const settings = settingsWith({ DEFERRED_INTERVAL: '10m' });
   const asked = {
     sku: 'A',
@@ -145,7 +145,7 @@ test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth lon
   );
 });
 
-describe('a limit that cuts silently', () => {
+describe('a limit that silently cuts a call', () => {
   const asked = ['A', 'B', 'C', 'D'];
   const answer = (requested: number | null, notFound: string[]): BulkAnswer => ({
     results: new Map(),
@@ -172,13 +172,10 @@ describe('a limit that cuts silently', () => {
     ['at the end, which have failed while others were answered', ['A', 'B'], ['C', 'D'], false],
     ['at the end, of which one has', ['A', 'B'], ['C'], true],
     ['at the end, which may be chance', ['A', 'B', 'C'], [], false],
-  ] as const)(
-    'is told from SKUs that are passed over: those left out are %s',
-    (_, notFound, setBack, cut) => {
-      const found = reconcile(asked, answer(notFound.length, [...notFound]), new Set(setBack));
-      expect(found).toMatchObject({ read: notFound.length, cut });
-    },
-  );
+  ] as const)('is distinguished from skipped SKUs: those left out are %s', (_, notFound, setBack, cut) => {
+    const found = reconcile(asked, answer(notFound.length, [...notFound]), new Set(setBack));
+    expect(found).toMatchObject({ read: notFound.length, cut });
+  });
 
   test('counts as a failure of no SKU', () => {
     const omitted = { kind: 'error', because: 'omitted' } as const;
@@ -189,7 +186,7 @@ describe('a limit that cuts silently', () => {
   });
 });
 
-test('an entry is unpriced where something is there that cannot be read', () => {
+test('an entry is unpriced if it has a value that cannot be read', () => {
   const sizes = new Map([
     ['8', { price: 1200, entry: null }],
     ['9', { price: 1200, entry: { price: 1200, stock: 1 } }],

@@ -17,13 +17,13 @@ beforeEach(() => {
 const otherRequest = () => partner.otherRequest();
 
 describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
-  'a SKU whose calls are refused with %s, as a gateway does that dislikes a body,',
+  'a SKU whose calls are refused with %s, as by a gateway that rejects a body,',
   (refusal) => {
     beforeEach(() => {
       partner.kind = refusal;
     });
 
-    test('holds up no other, is found in a few calls, and is named once others were let through in between', async () => {
+    test('delays no other, is found in a few calls, and is named once others succeed in between', async () => {
       await partner.due(named(300));
       partner.refuses = (skus) => skus.includes('S7');
       await partner.iterations(40, otherRequest);
@@ -40,7 +40,7 @@ describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
       expect(row).toEqual({ waitsAnHour: true, largest_call: 1, failures: 4 });
     });
 
-    test('is found, too, where nobody else asks for anything, once its waits are over', async () => {
+    test('is found even if nobody else asks for anything, once its waits are over', async () => {
       await partner.due(named(300));
       partner.refuses = (skus) => skus.includes('S7');
       await partner.iterations(80, () => partner.waitsEnd());
@@ -48,7 +48,7 @@ describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
       expect(partner.blamed).toEqual([]);
     });
 
-    test('that is all there is to ask about, leaves other routes their requests', async () => {
+    test('leaves other routes their requests if it is all there is to ask for', async () => {
       await partner.due(['S7']);
       partner.refuses = (skus) => skus.includes('S7');
       await partner.iterations(5, otherRequest);
@@ -63,7 +63,7 @@ describe('a back-off that another request has begun', () => {
     partner = new RefusingPartner(store.sql, seeded(5));
   });
 
-  test('does not have the same SKUs asked again and again, where one of them is refused', async () => {
+  test('does not make calls repeat the same SKUs if one of them is refused', async () => {
     await partner.due(named(300));
     partner.refuses = (skus) => skus.includes('S0');
     await partner.otherRequest(partner.kind);
@@ -71,11 +71,11 @@ describe('a back-off that another request has begun', () => {
     while ((await partner.waiting()).length > 1 && partner.calls.length < 50)
       await partner.iterations(1, () => partner.waitsEnd());
     expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S0']);
-    // Of eight halvings each loses its call, and mostly the one after its back-off.
+    // Each of eight halvings loses its call, and usually the one after its back-off.
     expect(partner.lost).toBeLessThanOrEqual(20);
   });
 
-  test('keeps those SKUs of a claim that are drawn, and gives the others back', async () => {
+  test('keeps the drawn SKUs of a claim, and gives the others back', async () => {
     await partner.due(named(4));
     const claim = await claimAll(store.sql);
     const draws = [0.9, 0.1, 0.8, 0.2];
@@ -87,7 +87,7 @@ describe('a back-off that another request has begun', () => {
     expect(rows.map(({ sku }) => sku).toSorted()).toEqual(kept.skus.map(({ sku }) => sku).toSorted());
   });
 
-  test('nor as many, where larger calls are refused', async () => {
+  test('does not make calls repeat their size if larger calls are refused', async () => {
     await partner.due(named(300));
     partner.refuses = (skus) => skus.length > 60;
     await partner.otherRequest(partner.kind);
@@ -99,7 +99,7 @@ describe('a back-off that another request has begun', () => {
 });
 
 describe('a credential that is wrong for a while', () => {
-  test('is blamed on no SKU, however often it is tried, and afterwards all are asked in hardly more calls', async () => {
+  test('is blamed on no SKU, however often it is tried, and afterwards costs hardly any extra calls', async () => {
     await partner.due(named(300));
     partner.refuses = () => true;
     await partner.iterations(30);
@@ -113,7 +113,7 @@ describe('a credential that is wrong for a while', () => {
     expect(partner.calls.length - before).toBeLessThanOrEqual(9);
   });
 
-  test('is blamed on none either where there is but one, which is asked soon after', async () => {
+  test('is blamed on no SKU either if there is only one, which is soon asked for again', async () => {
     await partner.due(['A']);
     partner.refuses = () => true;
     for (let tries = 0; tries < 12; tries += 1) {
@@ -144,7 +144,7 @@ describe('other users of the account who use up its limit', () => {
     expect((await partner.waiting()).filter(({ largestCall }) => largestCall !== null)).toHaveLength(100);
   });
 
-  test('do not keep urgent SKUs that were in a refused call behind others', async () => {
+  test('do not keep urgent SKUs of a refused call behind others', async () => {
     await partner.due(named(200));
     await store.sql`update catalog_internal.due set largest_call = 50, due_at = now() - interval '1 hour', lane = catalog_internal.lane_of('sweep')`;
     await store.sql`update catalog_internal.due set lane = 1, rank = 'Infinity', due_at = now() where sku in ('S150', 'S3')`;
@@ -153,7 +153,7 @@ describe('other users of the account who use up its limit', () => {
     expect(partner.calls[0]?.skus).toEqual(expect.arrayContaining(['S150', 'S3']));
   });
 
-  test('blame none for being refused once, however often it was in errors before', async () => {
+  test('do not get a SKU blamed for a single refusal, however often it was in errors before', async () => {
     await partner.due(['S7']);
     await store.sql`update catalog_internal.due set failures = 5, lane = catalog_internal.lane_of('error')`;
     partner.refuses = () => true;
@@ -164,7 +164,7 @@ describe('other users of the account who use up its limit', () => {
     expect(row).toEqual({ failures: 6, soon: true });
   });
 
-  test('make none where a 429 says so', async () => {
+  test('make no suspects if the refusal is a 429', async () => {
     await partner.due(named(10));
     partner.status = 429;
     partner.refuses = () => true;
@@ -174,7 +174,7 @@ describe('other users of the account who use up its limit', () => {
 });
 
 test.each(['unauthorised', 'account-not-configured'] as const)(
-  '%s says nothing of SKUs: all stay as they were',
+  '%s shows nothing about SKUs: all stay as they were',
   async (refusal) => {
     partner.kind = refusal;
     await partner.due(named(10));
@@ -185,16 +185,16 @@ test.each(['unauthorised', 'account-not-configured'] as const)(
 );
 
 /**
- * A partner drawn at random: SKUs whose calls it always refuses, and a time in which others of the account use up its
- * limit.
+ * A partner drawn at random: SKUs whose calls it always refuses, and a time in which others of the account use up
+ * its limit.
  */
 interface Drawn {
   readonly skus: number;
   readonly bad: readonly number[];
-  /** Of calls in the noisy time, how many are refused whatever they ask for, and how many calls it lasts. */
+  /** The part of calls in the noisy time that is refused whatever they ask for, and how many calls it lasts. */
   readonly noise: number;
   readonly noisy: number;
-  /** How often another route asks between two calls, and how often the waits of SKUs are over. */
+  /** How often another route sends a request between two calls, and how often the waits of SKUs end. */
   readonly others: number;
   readonly ends: number;
   readonly seed: number;
@@ -228,7 +228,8 @@ async function tellsApart({ skus, bad, noise, noisy, others, ends, seed }: Drawn
   await partner.due(named(skus));
   for (let n = 0; n < noisy; n += 1) await step(true);
   await mark(store.sql, named(skus), 'changed');
-  // A suspect that is asked while all are refused says nothing, and there may be many until others are let through.
+  // A suspect that is asked while everything is refused shows nothing, and there may be many such calls until
+  // others succeed.
   const judged = () => ({
     calls: partner.calls.length - partner.unjudged,
     lost: partner.lost - partner.unjudged,
@@ -243,6 +244,6 @@ async function tellsApart({ skus, bad, noise, noisy, others, ends, seed }: Drawn
   expect(partner.blamed.slice(blamed).filter((sku) => !hidden.has(sku))).toEqual([]);
 }
 
-test('whatever is refused, SKUs that the partner answers are all answered soon after', async () => {
+test('whatever is refused, all SKUs that the partner answers are answered soon afterwards', async () => {
   await fc.assert(fc.asyncProperty(drawn, tellsApart), { numRuns: runs(12) });
 });

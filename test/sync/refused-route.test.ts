@@ -25,11 +25,14 @@ const PACE = sendsPerMinute(limits);
 
 type Lane = 'delta' | 'manifest';
 
-/** One account on a clock of its own: bulk calls whenever they may go, and tasks of other routes by their schedules. */
+/**
+ * One account on a clock of its own: bulk calls whenever they may go, and tasks of other routes on their
+ * schedules.
+ */
 class Account {
   now = 0;
   state: PaceState = initialPace(limits, 0);
-  /** When a bulk call was let through. */
+  /** When bulk calls were let through. */
   readonly bulkCalls: number[] = [];
   readonly tries: number[] = [];
   #sends: number[] = [];
@@ -80,7 +83,7 @@ class Account {
     return null;
   }
 
-  /** A task's run. Gives back in how long it runs again, and how often it has failed by then. */
+  /** Runs a task. Returns when it runs again, and how often it has failed by then. */
   async #run(
     route: Lane,
     before: TaskFailures,
@@ -94,7 +97,7 @@ class Account {
     return [retryAfter(asked, before, scheduleMs), { failures: before.failures + 1, refusals }];
   }
 
-  /** Lets the time go on to `until`. Where both may go, the task of the other route does first. */
+  /** Advances time to `until`. If both may go, the task of the other route goes first. */
   async play(until: number, schedules: Readonly<Partial<Record<Lane, number>>>): Promise<void> {
     const tasks = Object.entries(schedules).map(([route, scheduleMs]) => ({
       route: route as Lane,
@@ -120,13 +123,13 @@ class Account {
     }
   }
 
-  /** Bulk calls a minute that were let through in this time. */
+  /** Returns the bulk calls a minute that were let through in this time. */
   rate(from: number, to: number): number {
     return this.bulkCalls.filter((at) => at >= from && at < to).length / ((to - from) / MINUTE);
   }
 }
 
-/** Each try has all requests back off, and go on at half their pace: every twenty minutes, for each such route. */
+/** Each try makes all requests back off and resume at half their pace: every twenty minutes, for each such route. */
 const PART = { one: 0.65, two: 0.4 };
 const KINDS = [
   'unauthorised',
@@ -142,17 +145,17 @@ describe.each(some(KINDS, 2))('a route that is refused with %s while others are 
     const [, , , fourth = Infinity] = account.tries;
     expect(fourth).toBeLessThan(10 * MINUTE);
     expect(account.rate(fourth, 6 * HOUR)).toBeGreaterThan(PART.one * PACE);
-    // And it is not given up.
+    // The route is still tried.
     expect(account.tries.filter((at) => at > 5 * HOUR).length).toBeGreaterThanOrEqual(2);
   });
 
-  test('leaves it to them, too, where it is one of two', async () => {
+  test('leaves them most of it, too, if two routes are refused', async () => {
     const account = new Account((route) => (route === 'bulk' ? null : kind));
     await account.play(6 * HOUR, { delta: 5 * MINUTE, manifest: HOUR });
     expect(account.rate(HOUR, 6 * HOUR)).toBeGreaterThan(PART.two * PACE);
   });
 
-  test('is asked again by its schedule once it is let through', async () => {
+  test('returns to its schedule once it is let through', async () => {
     const account = new Account((route, now) => (route === 'delta' && now < 2 * HOUR ? kind : null));
     await account.play(4 * HOUR, { delta: 5 * MINUTE });
     const first = account.tries.find((at) => at >= 2 * HOUR) ?? Infinity;
@@ -161,7 +164,7 @@ describe.each(some(KINDS, 2))('a route that is refused with %s while others are 
   });
 });
 
-test('a route that was away for an hour, and then is refused once, is asked again after the back-off', async () => {
+test('a route that is refused once after an hour of outage is retried after the back-off', async () => {
   const refused: number[] = [];
   const account = new Account((route, now) => {
     if (route !== 'delta') return null;
@@ -176,7 +179,7 @@ test('a route that was away for an hour, and then is refused once, is asked agai
 });
 
 test.each(KINDS)(
-  'where all requests are refused with %s they back off as before, however often a route was refused',
+  'if all requests are refused with %s they back off as usual, however often a route was refused',
   async (kind) => {
     const account = new Account((route, now) => (route === 'delta' || now > HOUR ? kind : null));
     await account.play(3 * HOUR, { delta: 5 * MINUTE });

@@ -20,8 +20,8 @@ const signals = { stopping: new AbortController().signal, hard: new AbortControl
 const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
 
 /**
- * A partner, or a gateway before it, that refuses some calls; SKUs of the others are not found. Time passes when a
- * test says so.
+ * A partner, or a gateway before it, that refuses some calls. It answers not_found for the SKUs of all others.
+ * Time passes only when a test says so.
  */
 export class RefusingPartner {
   refuses: (skus: readonly string[]) => boolean = () => false;
@@ -30,7 +30,7 @@ export class RefusingPartner {
   /** What happens while a call is under way. */
   meanwhile: () => Promise<void> = async () => {};
   readonly events: SyncEvent[] = [];
-  /** Each call: its SKUs, whether it was let through, and whether the request before it was, of whatever route. */
+  /** Each call: its SKUs, whether it was let through, and whether the request before it was, on any route. */
   readonly calls: {
     readonly skus: readonly string[];
     readonly worked: boolean;
@@ -68,15 +68,12 @@ export class RefusingPartner {
     return { results: new Map(), notFound: [...skus], ...nothing };
   };
 
-  /** One iteration of a slice, the back-off before it being over. */
+  /** Runs one iteration of a slice, assuming that the back-off before it is over. */
   async iterate(): Promise<void> {
     await repriceOnce(this.ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
   }
 
-  /**
-   * So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a
-   * SKU ever is.
-   */
+  /** Runs `count` iterations like a slice. Each back-off ends at once, but no wait of a SKU ends. */
   async iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
     for (let made = 0; made < count; made += 1) {
       await this.iterate();
@@ -85,7 +82,7 @@ export class RefusingPartner {
     }
   }
 
-  /** Another route's request, and what came of it. */
+  /** Sends a request of another route, which ends with `outcome`. */
   async otherRequest(outcome: RequestOutcome = 'ok'): Promise<void> {
     const acquired = await this.ctx.pacer.acquire('delta', MINUTE);
     if (acquired.kind !== 'granted') return;
@@ -94,8 +91,8 @@ export class RefusingPartner {
   }
 
   /**
-   * The waits of SKUs are over as if their time had passed, once there is nothing else to ask: a minute has calls for
-   * all others, and whoever is asked first again and again would keep them waiting.
+   * Ends the waits of SKUs as if their time had passed, once nothing else is due: a minute has calls for all
+   * others, and SKUs that are asked for first each time would keep them waiting.
    */
   async waitsEnd(): Promise<void> {
     await this.#sql`
@@ -109,7 +106,7 @@ export class RefusingPartner {
     await mark(this.#sql, skus, 'changed');
   }
 
-  /** SKUs that are due still, with the largest call that they may share. */
+  /** Returns SKUs that are still due, with the largest call that they may share. */
   async waiting(): Promise<{ sku: string; largestCall: number | null }[]> {
     return await this.#sql<{ sku: string; largestCall: number | null }[]>`
       select sku, largest_call as "largestCall" from catalog_internal.due where due_at <= now() order by sku`;
@@ -119,12 +116,14 @@ export class RefusingPartner {
     return this.calls.filter(({ worked }) => !worked).length;
   }
 
-  /** Those that came when nothing was let through since the refusal before: of these nothing can be told. */
+  /**
+   * Counts refused calls that came when nothing had been let through since the refusal before: they prove nothing.
+   */
   get unjudged(): number {
     return this.calls.filter(({ worked, wasOpen }) => !worked && !wasOpen).length;
   }
 
-  /** SKUs that were named to the operator, one mention each time. */
+  /** SKUs that were named to the operator, once for each mention. */
   get blamed(): string[] {
     return this.events.flatMap((event) => (event.event === 'bulk.failed' && event.sku ? [event.sku] : []));
   }

@@ -23,13 +23,13 @@ const settings = settingsWith();
 const MINUTE = 60_000;
 const DAY = 24 * 60;
 
-/** What the delta route answers the token with: an error, or nothing new. */
+/** How the delta route answers the token: an error, or null for nothing new. */
 let rejects: PartnerErrorKind | null;
 /** What the delta removes, moving on to s2. */
 let removed: string[];
-/** What the delta route answers from the second request of a run on; null: as the first. */
+/** How the delta route answers from the second request of a run on. Null: no error. */
 let rejectsNext: PartnerErrorKind | null;
-/** The newest snapshot, as the manifest route names it; null: that route fails. */
+/** The newest snapshot that the manifest route names. Null: that route fails. */
 let named: string | null;
 let asked: { delta: number; manifest: number };
 let events: SyncEvent[];
@@ -70,7 +70,7 @@ beforeEach(async () => {
   await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days'`;
 });
 
-/** The task's time has come. Gives back in how many minutes it comes again. */
+/** Runs the task as due. Returns in how many minutes it is due again. */
 async function run(task: 'delta' | 'manifest' | 'catalog-check'): Promise<number> {
   const { sql } = store;
   await sql`update catalog_internal.tasks set next_at = now() where task = ${task}`;
@@ -92,16 +92,16 @@ async function taskOf(task: string) {
   return row;
 }
 
-/** The delta rejects the token, and the manifest route has no other. */
+/** Breaks the chain: the delta rejects the token, and the manifest route offers no other. */
 async function broken(kind: PartnerErrorKind = 'snapshot-expired'): Promise<void> {
   rejects = kind;
   await run('delta');
   await run('manifest');
 }
 
-describe('a token that the delta has rejected, while the manifest route offers no other,', () => {
+describe('a token that the delta rejected, while the manifest route offers no other,', () => {
   test.each(['snapshot-expired', 'bad-request', 'since-missing'] as const)(
-    'for one stray %s is asked with again within minutes, and the mirror goes on without a download',
+    'is retried within minutes after one stray %s, and the mirror continues without a download',
     async (kind) => {
       rejects = kind;
       expect(await run('delta')).toBe(1);
@@ -119,13 +119,13 @@ describe('a token that the delta has rejected, while the manifest route offers n
         rejectedSnapshotId: null,
         manifestRefused: null,
       });
-      // It was only asked again for another token: its next run is by its schedule.
+      // The manifest was only requested for another token: its next run follows the schedule.
       expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
       expect(asked).toEqual({ delta: 2, manifest: 1 });
     },
   );
 
-  test('and whose answer was committed by a process that never heard so leaves the manifest its schedule, too', async () => {
+  test('leaves the manifest its schedule, too, if the process never heard that its answer was committed', async () => {
     await broken();
     rejects = null;
     armFailpoints((at) => {
@@ -137,7 +137,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
     expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
   });
 
-  test('and whose answer leads to one that is not answered leaves the manifest its schedule, too', async () => {
+  test('leaves the manifest its schedule, too, if its answer leads to a token that is not answered', async () => {
     await broken();
     [rejects, rejectsNext, removed] = [null, 'service-fault', ['A']];
     await run('delta');
@@ -146,7 +146,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
     expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
   });
 
-  test('has the manifest fetched all the same, where that was asked for while its run was under way', async () => {
+  test('does not cancel a manifest that was requested during the run of the manifest task', async () => {
     const { sql } = store;
     await broken();
     await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
@@ -165,7 +165,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
     ['bad-request', 1, true],
     ['delta-too-large', 1, true],
   ] as const)(
-    'for %s, after %i such manifests, leaves the field of the identifier known: %s',
+    'for %s, after %i such manifests, keeps the field of the identifier: %s',
     async (kind, before, isKnown) => {
       const { sql } = store;
       await sql`insert into catalog_internal.learned_names (name, value) values ('snapshot_id', 'version')`;
@@ -177,7 +177,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
     },
   );
 
-  test('is asked with less and less often, and never less than each ten minutes; the chain is said to be broken once', async () => {
+  test('is retried ever more rarely, but at least every ten minutes, and the broken chain is reported once', async () => {
     rejects = 'snapshot-expired';
     const waits: number[] = [];
     for (let times = 0; times < 7; times += 1) waits.push(await run('delta'));
@@ -186,7 +186,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
     expect(await taskOf('delta')).toMatchObject({ outcome: 'snapshot-expired', failures: 6 });
   });
 
-  test('is asked with in the end each hour only, where the answer is too large', async () => {
+  test('is in the end retried only once an hour if the answer is too large', async () => {
     rejects = 'answer-too-large';
     let wait = 0;
     for (let times = 0; times < 10; times += 1) wait = await run('delta');
@@ -202,7 +202,7 @@ describe('a token that the delta has rejected, while the manifest route offers n
   });
 });
 
-test('a chain is mended, too, where the manifest is refused or fails for any other reason, which stays', async () => {
+test('a chain is repaired even if the manifest is refused or fails for another reason, which stays', async () => {
   for (const outcome of ['shrunk', 'service-fault']) {
     named = null;
     await broken();
@@ -222,7 +222,7 @@ test('a chain is mended, too, where the manifest is refused or fails for any oth
   }
 });
 
-test('while a chain is broken for want of another token, the check of the catalog has the manifest fetched that offers one', async () => {
+test('while a chain is broken, the catalog check requests a manifest as soon as one has another token', async () => {
   await broken();
   await run('catalog-check');
   expect((await taskOf('manifest')).minutes).toBe(1);
@@ -231,7 +231,7 @@ test('while a chain is broken for want of another token, the check of the catalo
   expect(await taskOf('manifest')).toMatchObject({ minutes: 0, failures: 0 });
 });
 
-test('while the delta is late, the check of the catalog has no manifest fetched of a snapshot that deltas have left', async () => {
+test('while the delta is late, the catalog check requests no manifest of a snapshot that deltas have left', async () => {
   await store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '1 day'`;
   await store.sql`insert into catalog_internal.left_tokens values ('s0', now() - interval '2 days')`;
   for (const [snapshotId, minutes] of [
@@ -244,7 +244,7 @@ test('while the delta is late, the check of the catalog has no manifest fetched 
   }
 });
 
-describe('a delta that removes', () => {
+describe('a delta', () => {
   const SKUS = ['A', 'B', 'C', 'D'];
   const states = async () =>
     (await store.sql`select state from catalog.skus where sku = any(${SKUS}) order by sku`).map(
@@ -256,14 +256,14 @@ describe('a delta that removes', () => {
     await store.sql`update catalog_internal.sync set manifest_lines = ${SKUS.length}`;
   });
 
-  test('half of the catalog is applied', async () => {
+  test('is applied if it removes half of the catalog', async () => {
     removed = ['A', 'B', 'never listed', 'nor this'];
     await run('delta');
     expect(await states()).toEqual(['removed', 'removed', 'pending', 'pending']);
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
   });
 
-  test('more than that is as one that is too large: the token stays, and the manifest tells', async () => {
+  test('counts as too large if it removes more: the token stays, and the manifest decides', async () => {
     removed = ['A', 'B', 'C'];
     expect(await run('delta')).toBe(1);
     expect(await states()).toEqual(['pending', 'pending', 'pending', 'pending']);
@@ -278,7 +278,7 @@ describe('a delta that removes', () => {
     ]);
   });
 
-  test('a part of it is as one that is too large, too, where another one has removed such a part since the manifest', async () => {
+  test('counts as too large if the deltas since the manifest together remove more', async () => {
     removed = ['A'];
     await run('delta');
     expect(await states()).toEqual(['removed', 'pending', 'pending', 'pending']);
@@ -288,14 +288,14 @@ describe('a delta that removes', () => {
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', rejectedSnapshotId: 's2' });
   });
 
-  test('none that is listed is applied, however few are left of the last manifest', async () => {
+  test('is applied if it removes only unlisted SKUs, however few are left of the last manifest', async () => {
     await store.sql`update catalog_internal.sync set manifest_lines = 100`;
     removed = Array.from({ length: 6 }, (_, n) => `never listed ${n}`);
     await run('delta');
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
   });
 
-  test('more than that is applied once a person has confirmed that the catalog shrinks', async () => {
+  test('is applied whatever it removes once a person has confirmed that the catalog shrinks', async () => {
     removed = SKUS;
     await store.sql`update catalog_internal.sync set shrink_confirmed = true`;
     await run('delta');

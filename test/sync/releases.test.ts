@@ -21,14 +21,14 @@ describe('a line', () => {
     expect(line).toMatchObject({ phase: 'suspected', since: NOW + 0.1, answers: 0, moved: 0, step: 2 });
   });
 
-  test('is not suspected for one SKU, for moves of single sizes, or for moves far apart', () => {
+  test('is not suspected for one SKU, for moves of few sizes, or for moves far apart', () => {
     expect(weighAll([refresh(NOW)]).turns).toEqual([]);
     const few = { sizes: { held: 10, moved: 4 } };
     expect(weighAll(Array.from({ length: 50 }, (_, i) => refresh(NOW + i / 10, few))).turns).toEqual([]);
     expect(weighAll(Array.from({ length: 50 }, (_, i) => refresh(NOW + i * 60))).turns).toEqual([]);
   });
 
-  test('is not suspected where its SKUs move wholesale by themselves as often', () => {
+  test('is not suspected if its SKUs often move wholesale anyway', () => {
     const lively = { wholesale: { moves: 60, minutes: 2880 } };
     const { turns } = weighAll(
       Array.from({ length: 40 }, (_, i) =>
@@ -38,7 +38,7 @@ describe('a line', () => {
     expect(turns).toEqual([]);
   });
 
-  test('loses evidence with each SKU that has not moved', () => {
+  test('loses evidence with each unmoved SKU, and as time passes', () => {
     const [one] = [weighAll([refresh(NOW)]).line];
     const still = weighRefresh(one, refresh(NOW, { sizes: UNMOVED }), NO_RELEASES).line;
     expect(one.evidence).toBeCloseTo(4, 9);
@@ -47,7 +47,7 @@ describe('a line', () => {
     expect(later.evidence).toBeCloseTo(4 / Math.E + Math.log(0.4), 9);
   });
 
-  test('counts what a SKU is likely to have done by itself as less evidence', () => {
+  test('gets less evidence from a move that the SKU was likely to make anyway', () => {
     const evidence = (minutes: number) =>
       weighRefresh(
         QUIET_LINE,
@@ -59,7 +59,7 @@ describe('a line', () => {
     expect(evidence(100_000)).toBeGreaterThan(0);
   });
 
-  test('is confirmed as soon as two others have moved, too', () => {
+  test('is confirmed as soon as two other SKUs have moved, too', () => {
     expect(weighAll([refresh(NOW + 1)], suspected()).turns).toEqual([]);
     const { line, turns } = weighAll([refresh(NOW + 1), refresh(NOW + 1)], suspected());
     expect(turns).toEqual(['confirmed']);
@@ -72,12 +72,12 @@ describe('a line', () => {
     expect(weighAll([...many, refresh(NOW + 1), refresh(NOW + 1)], suspected()).turns).toEqual([]);
   });
 
-  test('is not confirmed by moves that are likely anyway', () => {
+  test('is not confirmed by moves that were likely anyway', () => {
     const lively = { minutes: 600, wholesale: { moves: 60, minutes: 2880 } };
     expect(weighAll([refresh(NOW + 1, lively), refresh(NOW + 1, lively)], suspected()).turns).toEqual([]);
   });
 
-  test('is dismissed by six others that have not moved, but not before five minutes: they may move yet', () => {
+  test('is dismissed by six unmoved SKUs, but only after five minutes, in which they may still move', () => {
     const others = (count: number, at: number) =>
       Array.from({ length: count }, () => refresh(at, { sizes: UNMOVED, minutes: 60 }));
     expect(weighAll(others(20, NOW + 5), suspected()).turns).toEqual([]);
@@ -87,12 +87,12 @@ describe('a line', () => {
     expect(line).toMatchObject({ phase: 'quiet', since: null, evidence: 0, answers: 0, hits: 0, misses: 0 });
   });
 
-  test('counts those alone as answers that were refreshed last before it was suspected', () => {
+  test('counts only SKUs last refreshed before the suspicion as answers', () => {
     const again = Array.from({ length: 10 }, () => refresh(NOW + 1, { minutes: 0.5 }));
     expect(weighAll(again, suspected()).line).toMatchObject({ phase: 'suspected', answers: 0, moved: 0 });
   });
 
-  test('is dismissed after half an hour in which too few others were refreshed', () => {
+  test('is dismissed after half an hour in which too few other SKUs were refreshed', () => {
     const one = refresh(NOW + 2);
     expect(weighAll([one, refresh(NOW + 30, { minutes: 1 })], suspected()).turns).toEqual([]);
     expect(weighAll([one, refresh(NOW + 31, { minutes: 1 })], suspected()).turns).toEqual(['dismissed']);
@@ -110,7 +110,7 @@ describe('a line', () => {
     expect(many.hits).toBeCloseTo(200, 6);
   });
 
-  test('can be suspected again once a release is over, by SKUs that were refreshed since', () => {
+  test('can be suspected again after a release, by SKUs that were refreshed since', () => {
     const soon = Array.from({ length: 5 }, () => refresh(NOW + 60, { minutes: 55 }));
     expect(weighAll(soon, released()).turns).toEqual([]);
     const late = Array.from({ length: 5 }, () => refresh(NOW + 480));
@@ -119,7 +119,7 @@ describe('a line', () => {
     expect(weighAll(first, released()).turns).toEqual([]);
   });
 
-  test('begins anew where a clock that was ahead has dated it', () => {
+  test('starts over if a clock that was ahead has dated it', () => {
     const { line } = weighRefresh(released(), refresh(NOW - 100), NO_RELEASES);
     expect(line).toMatchObject({ phase: 'quiet', since: null, hits: 6, weighedAt: NOW - 100 });
     expect(line.evidence).toBeCloseTo(4, 9);
@@ -129,31 +129,31 @@ describe('a line', () => {
   });
 });
 
-describe('what a release explains', () => {
+describe('a release explains', () => {
   const explained = (line: Line, over: Partial<LineRefresh> & { at: number }) =>
     weighRefresh(line, refresh(over.at, over), NO_RELEASES).explained;
 
-  test('is a wholesale move within ten minutes, or the first one found since', () => {
+  test('a wholesale move within ten minutes, or the first one found since', () => {
     expect(explained(released(), { at: NOW + 9, minutes: 5 })).toBe(true);
     expect(explained(released(), { at: NOW + 11, minutes: 5 })).toBe(false);
     expect(explained(released(), { at: NOW + 300, minutes: 310 })).toBe(true);
     expect(explained(suspected(), { at: NOW + 1 })).toBe(true);
   });
 
-  test('is no move of few sizes, and no move of a line that is quiet', () => {
+  test('no move of few sizes, and no move of a quiet line', () => {
     expect(explained(released(), { at: NOW + 2, sizes: { held: 10, moved: 4 } })).toBe(false);
     expect(explained(QUIET_LINE, { at: NOW + 2 })).toBe(false);
   });
 });
 
 describe('wholesale moves', () => {
-  test('are those of half of the sizes, of a SKU that has any', () => {
+  test('are moves of at least half of the sizes of a SKU that has any', () => {
     expect(isWholesale({ held: 10, moved: 5 })).toBe(true);
     expect(isWholesale({ held: 11, moved: 5 })).toBe(false);
     expect(isWholesale({ held: 0, moved: 0 })).toBe(false);
   });
 
-  test('are learned over two days, and are as in the population where nothing is known', () => {
+  test('are learned over two days, and start at the rate of the population', () => {
     let known = { moves: 0, minutes: 0 };
     for (let day = 0; day < 20; day += 1) known = learnWholesale(known, 720, day % 2 === 0);
     expect(known.minutes).toBeCloseTo(2880, 6);
@@ -166,7 +166,7 @@ describe('wholesale moves', () => {
 });
 
 describe('the threshold', () => {
-  test('rises by half a point with each wrong suspicion, falls by a fifth, and is bounded', () => {
+  test('rises by half a point with each wrong suspicion, falls by a fifth with a right one, and is bounded', () => {
     expect(thresholdAfter(6, 'dismissed')).toBe(6.5);
     expect(thresholdAfter(8, 'confirmed')).toBeCloseTo(7.8, 9);
     expect(thresholdAfter(6, 'confirmed')).toBe(6);
@@ -191,7 +191,7 @@ describe('drawn refreshes', () => {
     { maxLength: 200 },
   );
 
-  test('leave every line in order, with a step each', () => {
+  test('keep every line consistent, and advance it by one step each', () => {
     fc.assert(
       fc.property(refreshes, (drawn) => {
         let [line, at] = [QUIET_LINE, NOW];

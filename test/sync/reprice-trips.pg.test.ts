@@ -25,12 +25,12 @@ const LIVE = Array.from({ length: 10 }, (_, i) => `L${i}`);
 
 let client: CountingClient;
 let events: SyncEvent[];
-/** What becomes of live SKUs. */
+/** How live SKUs are answered. */
 let live: 'priced' | 'deferred';
 let price: number;
 /** Brand and model of all records. */
 let line: string | null;
-/** Of each table of the ledger. */
+/** The pages of each table of the ledger. */
 let ledgerPages: number;
 
 beforeEach(async () => {
@@ -42,7 +42,7 @@ beforeEach(async () => {
   ledgerPages = 1;
   await knownSkus(store.sql, SNAPSHOT);
   await knownSkus(store.sql, LIVE, { priceSource: 'live' });
-  // With a price of a refresh, live SKUs are chosen by value.
+  // With a refresh threshold, live SKUs are chosen by value.
   await store.sql`update catalog_internal.live_plan set refresh_threshold = 0.001, max_interval_minutes = 1000, early_minutes = 1, solved_at = now()`;
 });
 afterEach(() => client.sql.end({ timeout: 2 }));
@@ -62,7 +62,7 @@ function record(): LowestRecord {
   };
 }
 
-/** A partner that prices everything, live SKUs as told. */
+/** A partner that prices everything, except live SKUs if they are to be deferred. */
 function answer(asked: readonly string[]): BulkAnswer {
   const deferred = live === 'deferred' ? asked.filter((sku) => sku.startsWith('L')) : [];
   return {
@@ -75,8 +75,8 @@ function answer(asked: readonly string[]): BulkAnswer {
 }
 
 /**
- * Floors of a ledger that keeps its size. Each iteration leaves dead versions in it, and in one whose size comes to
- * another power of four the inputs of a call are prepared anew: a round trip more, by chance.
+ * Floors of a ledger that keeps its size. Each iteration leaves dead row versions, and when the size reaches
+ * another power of four, the inputs of a call are prepared anew: one more round trip, by chance.
  */
 class SteadyFloors extends DueFloors {
   override note(from: LedgerFloors, reading: LedgerReading): void {
@@ -111,7 +111,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
   } as unknown as SyncContext;
 }
 
-/** One iteration, with everything due before it: how it ended, and its round trips. */
+/** Runs one iteration, with everything made due before it. Returns how it ended, and its round trips. */
 async function iteration(ctx: SyncContext, due = true) {
   if (due) {
     await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour'`;
@@ -126,7 +126,7 @@ async function iteration(ctx: SyncContext, due = true) {
   return { kind: done.kind, trips: client.trips() - before };
 }
 
-/** Statements are prepared as they are met first: these iterations meet all that a call has. */
+/** Lets the connection prepare all statements of a call: each is prepared when it is first used. */
 async function prepared(ctx: SyncContext): Promise<void> {
   for (const fate of ['priced', 'deferred', 'priced'] as const) {
     live = fate;
@@ -145,7 +145,7 @@ const liveCalls = () =>
   );
 
 describe('a bulk call', () => {
-  test('takes nine round trips, live SKUs, history and all that it teaches included', async () => {
+  test('takes nine round trips, including live SKUs, history and everything it teaches', async () => {
     const ctx = context();
     await prepared(ctx);
     const before = await budget();
@@ -156,7 +156,7 @@ describe('a bulk call', () => {
     expect(await budget()).not.toBe(before);
   });
 
-  test('takes no more where its live SKUs are of a line, and two more where that is suspected to move', async () => {
+  test('takes no more if its live SKUs belong to a line, and two more if that is suspected to move', async () => {
     const ctx = context();
     const others = Array.from({ length: 20 }, (_, i) => `LL${i}`);
     await knownSkus(store.sql, others, { priceSource: 'live' });
@@ -167,7 +167,7 @@ describe('a bulk call', () => {
       return row?.phase;
     };
     const taken = { quiet: [] as number[], turned: [] as number[] };
-    // Every size moves with each answer, and every other one finds the line all but suspected; the first time
+    // Every size moves with each answer, and every other answer finds the line almost suspected. The first one
     // prepares the statements.
     for (let call = 0; call < 20; call += 1) {
       const { trips } = await iteration(ctx);
@@ -179,11 +179,11 @@ describe('a bulk call', () => {
         set phase = 'quiet', since = null, evidence = ${call % 2 === 0 ? 5.5 : 0}, answers = 0, moved = 0`;
     }
     expect(Math.min(...taken.turned)).toBe(11);
-    // One more for what other daemons have been answered, where prices have moved implausibly.
+    // One more for the answers of other daemons, if prices have moved implausibly.
     expect(Math.max(0, ...taken.quiet.slice(1))).toBeLessThanOrEqual(10);
   });
 
-  test('takes no more where its live SKUs are deferred', async () => {
+  test('takes no more if its live SKUs are deferred', async () => {
     const ctx = context();
     await prepared(ctx);
     live = 'deferred';
@@ -197,17 +197,17 @@ describe('a bulk call', () => {
     expect(await budget()).toBeLessThanOrEqual(before);
   });
 
-  test('takes three more in all where the ledger has become four times as large, as statements are prepared anew then', async () => {
+  test('takes three more in all when the ledger has grown fourfold, because statements are prepared anew', async () => {
     const ctx = context();
     await prepared(ctx);
-    // Read by the first of these calls, and known to its claim and lesson, and to the next one's inputs.
+    // The first of these calls reads it. Its claim and lesson know it, and so do the inputs of the next one.
     ledgerPages = 4;
     const taken: number[] = [];
     for (let call = 0; call < 3; call += 1) taken.push((await iteration(ctx)).trips);
     expect(taken).toEqual([11, 10, 9]);
   });
 
-  test('takes ten where its permit has to be waited for, as it is planned again then', async () => {
+  test('takes ten if it must wait for its permit, because it is planned again then', async () => {
     await prepared(context());
     await store.sql`delete from catalog_internal.pace_sends`;
     await store.sql`delete from catalog_internal.pace`;
@@ -218,7 +218,7 @@ describe('a bulk call', () => {
     expect(await iteration(ctx, false)).toEqual({ kind: 'called', trips: 10 });
   });
 
-  test('takes one more where SKUs that do not count as live are deferred: only what is listed as snapshot-priced is evidence', async () => {
+  test('takes one more if SKUs that are not live are deferred, because only listed ones are evidence', async () => {
     const ctx = context();
     await prepared(ctx);
     live = 'deferred';
@@ -239,7 +239,7 @@ describe('a bulk call', () => {
     expect(calls.at(-1)).toEqual({ asked: 16, deferred: 0 });
   });
 
-  test('takes no more to end the pause after calls that failed', async () => {
+  test('takes no more to end the pause after failed calls', async () => {
     const ctx = context();
     await prepared(ctx);
     await failCall(store.sql, 0, 0);
@@ -251,8 +251,8 @@ describe('a bulk call', () => {
   });
 });
 
-describe('calls that fail', () => {
-  test('together, as in an outage, are one failure: the pause is not doubled for each of them', async () => {
+describe('failed calls', () => {
+  test('that fail together, as in an outage, count once: the pause is not doubled for each of them', async () => {
     const CALLS = 4;
     let underWay = Promise.withResolvers<void>();
     let asked = 0;
@@ -291,7 +291,7 @@ describe('calls that fail', () => {
 });
 
 describe('an iteration without a call', () => {
-  test('takes one round trip where nothing is due, waits that are over included', async () => {
+  test('takes one round trip if nothing is due, including expired waits', async () => {
     const ctx = context();
     await prepared(ctx);
     await store.sql`update catalog_internal.due set due_at = now() + interval '1 day', held_until = now() - interval '1 second'`;

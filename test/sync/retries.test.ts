@@ -23,7 +23,7 @@ const ASKED = {
   reason: 'sweep',
 };
 
-describe('waiting longer after each failure', () => {
+describe('the wait after failures', () => {
   test('doubles from the base to the cap', () => {
     expect([0, 1, 2, 3, 4, 5].map((failures) => doubling(10, failures, 100))).toEqual([
       10, 10, 20, 40, 80, 100,
@@ -46,7 +46,7 @@ describe('waiting longer after each failure', () => {
     );
   });
 
-  test('of a manifest or delta: one minute, doubling to one hour, and on schedule in any case', () => {
+  test('of a manifest or delta is one minute, doubling to one hour, and never longer than its schedule', () => {
     const waits = (scheduleMs: number) =>
       [0, 1, 2, 3, 4, 5, 6, 7, 50].map((failures) => retryInMs(failures, scheduleMs) / MINUTE);
     expect(waits(7 * DAY)).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
@@ -54,7 +54,7 @@ describe('waiting longer after each failure', () => {
     expect(waits(1000)).toEqual(Array(9).fill(1 / 60));
   });
 
-  test('of a SKU in errors: ERROR_INTERVAL, doubling to six hours', () => {
+  test('of a SKU in errors is ERROR_INTERVAL, doubling to six hours', () => {
     const wait = (failures: number) => {
       const result = skuResultOf(
         { ...ASKED, failures },
@@ -67,7 +67,7 @@ describe('waiting longer after each failure', () => {
     expect([0, 1, 2, 3, 8, 9, 1000].map(wait)).toEqual([1, 2, 4, 8, 256, 360, 360]);
   });
 
-  test('of a live SKU in errors: no longer than LIVE_INTERVAL, unless calls do not suffice for all, or it had one to itself', () => {
+  test('of a live SKU in errors is at most LIVE_INTERVAL, unless calls are scarce or it failed alone', () => {
     const wait = (failures: number, liveSuffices: boolean, error: Partial<SkuAnswer> = {}) => {
       const said = { kind: 'error', because: 'reported', ...error } as SkuAnswer;
       const trend = { generalErrors: false, computes: true, liveSuffices };
@@ -79,7 +79,7 @@ describe('waiting longer after each failure', () => {
     expect(wait(1000, true, { because: 'alone-in-doubt', failure: 'timeout' })).toBe(360);
   });
 
-  test('of a SKU whose own call is refused: an hour, from the fourth time on', () => {
+  test('of a SKU whose own call is refused is an hour from the fourth time on, doubling to six', () => {
     const wait = (failures: number) => {
       const error = { kind: 'error', because: 'alone', failure: 'throttled-or-forbidden' } as const;
       const result = skuResultOf({ ...ASKED, failures }, error, SETTINGS, () => 0.5);
@@ -88,7 +88,7 @@ describe('waiting longer after each failure', () => {
     expect([0, 2, 3, 4, 5, 6].map(wait)).toEqual([1, 4, 60, 120, 240, 360]);
   });
 
-  test('of a SKU with which a call of its own failed: sixty times as long from the second time on', () => {
+  test('of a SKU whose own call failed is sixty times as long from the second time on', () => {
     const wait = (failures: number, because: 'alone' | 'alone-in-doubt') => {
       const error = { kind: 'error', because, failure: 'service-fault' } as const;
       const result = skuResultOf({ ...ASKED, failures }, error, SETTINGS, () => 0.5);
@@ -100,7 +100,7 @@ describe('waiting longer after each failure', () => {
       [true, 120],
       [true, 360],
     ]);
-    // Where it may have been an outage, no longer than any other error.
+    // If it may have been an outage, no longer than after any other error.
     expect([0, 1, 2, 9].map((failures) => wait(failures, 'alone-in-doubt'))).toEqual([
       [true, 1],
       [true, 2],
@@ -121,7 +121,7 @@ describe('waiting longer after each failure', () => {
     return result.kind === 'deferred' ? result.waitMs : NaN;
   };
 
-  test('of a deferred SKU: no sooner than DEFERRED_INTERVAL, a quarter later at most while nothing is computed, however often it was deferred', () => {
+  test('of a deferred SKU is DEFERRED_INTERVAL, plus a tenth at most, while nothing is computed', () => {
     assert(
       property(
         double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
@@ -136,7 +136,7 @@ describe('waiting longer after each failure', () => {
     );
   });
 
-  test('of one that is deferred again and again while others are computed: from the third time on doubling, half an hour at most', () => {
+  test('of a SKU that is deferred while others are computed doubles from the third time on, to half an hour', () => {
     expect([0, 1, 2, 3, 4, 1000].map((deferrals) => deferredMs(deferrals, true) / MINUTE)).toEqual([
       5, 5, 10, 20, 30, 30,
     ]);
@@ -144,13 +144,13 @@ describe('waiting longer after each failure', () => {
   });
 });
 
-describe('no kind of error ever makes a SKU not found', () => {
+describe('a SKU never becomes not_found through the error', () => {
   test.each(['reported', 'omitted', 'contradictory', 'unreadable'] as const)('%s', (because) => {
     expect(skuResultOf(ASKED, { kind: 'error', because }, SETTINGS, Math.random).kind).toBe('error');
   });
 });
 
-describe('the remedy for a delta that was not answered', () => {
+describe('the recovery from a failed delta', () => {
   test.each<[PartnerErrorKind, ReturnType<typeof deltaRecovery>]>([
     ['snapshot-expired', 'fetch-manifest'],
     ['delta-too-large', 'fetch-manifest'],
@@ -172,7 +172,7 @@ describe('the remedy for a delta that was not answered', () => {
     expect(deltaRecovery({ kind, status: 400 })).toBe(remedy);
   });
 
-  test('an answer that is too large is asked for once more, and then a manifest in its place', () => {
+  test('from an answer that is too large is one retry, and then a manifest instead', () => {
     const error = { kind: 'answer-too-large', status: 200 } as const;
     expect([0, 1, 2].map((failures) => deltaRecovery(error, failures))).toEqual([
       'retry',
@@ -181,13 +181,16 @@ describe('the remedy for a delta that was not answered', () => {
     ]);
   });
 
-  test.each([405, 408, 411, 413, 414, 431])('%i is of a gateway: retry', (status) => {
-    expect(deltaRecovery({ kind: 'bad-request', status })).toBe('retry');
-  });
+  test.each([405, 408, 411, 413, 414, 431])(
+    'from status %i, which comes from a gateway, is a retry',
+    (status) => {
+      expect(deltaRecovery({ kind: 'bad-request', status })).toBe('retry');
+    },
+  );
 });
 
 describe('the next refresh of a SKU', () => {
-  test('is by sweep, live turn or metadata age, each by its own interval', () => {
+  test('comes by sweep, LIVE_INTERVAL or METADATA_INTERVAL', () => {
     expect(nextRefresh(SETTINGS)).toEqual({
       liveMs: 30 * MINUTE,
       snapshotMs: DAY,
@@ -197,7 +200,7 @@ describe('the next refresh of a SKU', () => {
     });
   });
 
-  test('without a sweep, or with one slower than metadata, is by the age of the metadata', () => {
+  test('comes by METADATA_INTERVAL without a sweep, or if the sweep is slower', () => {
     for (const sweep of ['0', '30d']) {
       expect(nextRefresh(settingsWith({ SWEEP_INTERVAL: sweep }))).toMatchObject({
         snapshotMs: 7 * DAY,
@@ -206,7 +209,7 @@ describe('the next refresh of a SKU', () => {
     }
   });
 
-  test('comes early only while the catalog is stale, and then never within a minute of the last', () => {
+  test('comes early only while the catalog is stale, and never within a minute of the last', () => {
     const none = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
     expect(earlyBy(SETTINGS, 'ok')).toEqual(none);
     expect(earlyBy(SETTINGS, 'none')).toEqual(none);

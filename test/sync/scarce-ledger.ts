@@ -12,15 +12,15 @@ const MINUTE = 60_000;
 const COUNTED = 100;
 const CANDIDATES = 3 * TRIAL_BUDGETS * 5;
 
-/** A live SKU in the ledger, and what it has waited. */
+/** A live SKU in the ledger, and its waits. */
 export interface Kept {
   readonly number: number;
   readonly weight: number;
-  /** Seconds. */
+  /** In seconds. */
   readonly maxAge: number | null;
   isFeasible: boolean;
   promisedSince: number;
-  /** What was said when the period began that an answer ends, and what came of it. */
+  /** What was said at the start of each period that an answer ends, and its outcome. */
   readonly said: {
     readonly at: number;
     readonly feasible: boolean;
@@ -31,7 +31,7 @@ export interface Kept {
   reason: string;
   rank: number;
   dueAt: number;
-  /** Infinity while it is asked for. */
+  /** Infinity while a request is under way. */
   heldUntil: number | null;
   deferrals: number;
   lastError: Deferrals['lastError'];
@@ -40,12 +40,12 @@ export interface Kept {
   promisedBy: number;
   /** -Infinity: never. */
   computedAt: number;
-  /** Since when it waits for a computation, and the longest such wait. */
+  /** Since when it has waited for a computation, and the longest such wait. */
   since: number;
   longest: number;
   readonly waits: number[];
   readonly computedTimes: number[];
-  /** How long each of its refreshes by name, or its first price, took. */
+  /** How long each refresh by name, or its first price, took. */
   readonly answeredIn: number[];
   askedFor: number | null;
 }
@@ -54,7 +54,7 @@ export interface Kept {
 export class ScarceLedger {
   readonly rows: Kept[] = [];
   readonly #partner: Scarce;
-  /** As catalog_internal.live_rate says. */
+  /** Same as catalog_internal.live_rate. */
   rate: number | null = null;
   #listed: readonly Kept[] = [];
   #listedAt = 0;
@@ -115,7 +115,7 @@ export class ScarceLedger {
     this.#held = this.#held.filter(({ heldUntil }) => heldUntil !== null);
   }
 
-  /** Due rows of a lane that nobody holds. */
+  /** Returns the due rows of a lane that nobody holds. */
   due(lane: ClaimedLane, until: number): Kept[] {
     if (lane === PROMISED)
       return this.rows
@@ -144,13 +144,13 @@ export class ScarceLedger {
     this.#listedAt = now;
   }
 
-  /** Schedules anew what is due later than `latest`, as putOffLive finds it. */
+  /** Reschedules what is due later than `latest`, as selected by putOffLive. */
   bringForward(latest: number, dueAt: (row: Kept) => number): void {
     for (const row of this.rows)
       if (row.heldUntil === null && row.lane === 'live' && row.dueAt > latest) row.dueAt = dueAt(row);
   }
 
-  /** As catalog_internal.promises_that_fit and watched_to_ledger do. `live`: refreshes a minute. */
+  /** Same as catalog_internal.promises_that_fit and watched_to_ledger. `live` is in refreshes a minute. */
   weighPromises(now: number, live: number): void {
     let left = live;
     const demand = (row: Kept) => 60 / liveInterval(row.maxAge ?? 0, this.rate);
@@ -256,7 +256,7 @@ export class ScarceLedger {
     this.#held.push(row);
   }
 
-  /** As store/sellers/promises.ts does. */
+  /** Same as store/sellers/promises.ts. */
   judge(row: Kept, at: number): void {
     if (row.maxAge === null || !Number.isFinite(row.computedAt)) return;
     const ago = (at - Math.max(row.computedAt, row.promisedSince)) / 1000;
@@ -269,13 +269,13 @@ export class ScarceLedger {
     });
   }
 
-  /** The wait that ends, or that the end cuts off. */
+  /** Records a wait that ends, or that is cut off by the end of the simulation. */
   close(row: Kept, at: number): void {
     row.waits.push(at - row.since);
     row.longest = Math.max(row.longest, at - row.since);
   }
 
-  /** As catalog.sku_trust estimates the next look. */
+  /** Same as the estimate of the next refresh in catalog.sku_trust. */
   estimates(now: number, perMinute: number): Estimate[] {
     const waiting = this.rows.filter(
       ({ dueAt, heldUntil }) =>
@@ -291,7 +291,7 @@ export class ScarceLedger {
   }
 }
 
-/** A SKU whose age is promised is not tried before others. */
+/** A SKU with a promised age is not tried before others. */
 const isSpared = ({ promisedBy, lane }: Kept) => Number(promisedBy < Infinity && lane !== 'urgent');
 
 const laneOf = (reason: string): Deferrals['lane'] =>

@@ -32,22 +32,22 @@ const BUDGET = 5;
 export interface Arrival {
   readonly at: number;
   readonly sku: number;
-  /** refresh: asked for by name; crossed: reported as live by a delta; new: never priced. */
+  /** refresh: requested by name; crossed: reported as live by a delta; new: never priced. */
   readonly as: 'refresh' | 'crossed' | 'new';
 }
 
 /** A partner that computes few live prices, and never those of some SKUs. */
 export interface Scarce {
-  /** Live SKUs; those from here on come as arrivals. */
+  /** The number of live SKUs. Those from this number on come as arrivals. */
   readonly skus: number;
   readonly limiter: Limiter;
-  /** Whether it defers a SKU whatever else it is asked. */
+  /** Decides whether it defers a SKU whatever else it is asked. */
   readonly defers: (sku: number, at: number) => boolean;
   readonly daemons: number;
   readonly everyMs: number;
   readonly answersMs: readonly [number, number];
   readonly weightOf: (sku: number) => number;
-  /** Seconds that a SKU's price is promised to be no older than; null: nothing is promised. */
+  /** Returns the promised maximum age of a SKU's price in seconds, or null without a promise. */
   readonly promiseOf: (sku: number) => number | null;
   readonly arrivals: readonly Arrival[];
   readonly seed: number;
@@ -56,13 +56,13 @@ export interface Scarce {
 export interface Estimate {
   readonly sku: number;
   readonly at: number;
-  /** When it is expected to be asked, as catalog.sku_trust says. */
+  /** When it should be refreshed, according to catalog.sku_trust. */
   readonly expected: number;
 }
 
 export interface Waits {
   readonly rows: readonly Kept[];
-  /** Computations, and SKUs that were asked for. */
+  /** The number of computations, and of requested SKUs. */
   readonly computed: number;
   readonly asked: number;
   readonly estimates: readonly Estimate[];
@@ -79,10 +79,10 @@ interface UnderWay {
 }
 
 const SOLVE_EVERY = 10 * MINUTE;
-/** As in sync/live/plan-live.ts. */
+/** Same as in sync/live/plan-live.ts. */
 const PUT_OFF = 1.5;
 
-/** Live refreshes as the daemons plan them beside such a partner, for so many hours. */
+/** Simulates the live refreshes that daemons plan with such a partner, for `hours`. */
 export function refreshScarce(partner: Scarce, hours: number): Waits {
   const random = seeded(partner.seed);
   const settings = {
@@ -252,7 +252,7 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
       sampleAt += SOLVE_EVERY;
     }
     const again = now >= sentAt + MINUTE / CALLS_PER_MINUTE ? send(now) : sentAt + MINUTE / CALLS_PER_MINUTE;
-    // What is read again when a call is answered, a wait ends, or something comes.
+    // Everything is read again when a call is answered, a wait ends, or something arrives.
     const soonest = Math.min(
       underWay[0]?.answeredAt ?? Infinity,
       arrivals[arrived]?.at ?? Infinity,

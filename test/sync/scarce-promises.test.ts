@@ -6,8 +6,8 @@ import { liveInterval } from './promised.ts';
 import { HOUR, MINUTE, refreshScarce, type Waits } from './scarce-partner.ts';
 
 /*
- * What is promised of live SKUs' ages beside a partner that computes few live prices a minute, and what comes of it,
- * from when the ceiling is known.
+ * Promises of maximum ages for live SKUs of a partner that computes few live prices a minute, and whether they are
+ * kept, from the time at which the ceiling is known.
  */
 
 const LIMITERS: Readonly<Record<string, (perMinute: number) => Limiter>> = {
@@ -24,7 +24,7 @@ interface Wish {
   readonly limiter: string;
   readonly skus: number;
   readonly promised: number;
-  /** Seconds. */
+  /** In seconds. */
   readonly maxAge: number;
   readonly seed: number;
 }
@@ -47,7 +47,7 @@ function promise({ perMinute, limiter, skus, promised, maxAge, seed }: Wish): Wa
   );
 }
 
-/** Cases of promises by what was said of them last, and how many of these were kept. */
+/** Cases of promises by the last statement about them, and how many were kept. */
 function judged({ rows }: Waits) {
   const said = rows.flatMap((row) => row.said).filter(({ at }) => at >= KNOWN_FROM);
   const open = rows
@@ -69,7 +69,7 @@ function judged({ rows }: Waits) {
 test.each([
   ['an hour, of a twentieth of the ceiling', 12, 3600, 12],
   ['two hours, of most of it', 60, 7200, 50],
-])('beside 60 SKUs at one a minute: %s is promised, and kept', (_what, promised, maxAge, least) => {
+])('with 60 SKUs at one a minute, %s is promised and kept', (_what, promised, maxAge, least) => {
   const all = { cases: 0, kept: 0 };
   for (const seed of [1, 2, 3, 4]) {
     const run = promise({ perMinute: 1, limiter: 'rolling', skus: 60, promised, maxAge, seed });
@@ -85,7 +85,7 @@ test.each([
   ['five minutes', 1, 300, 2],
   ['ten minutes', 5, 600, 5],
   ['a minute', 5, 60, 1],
-])('%s is not promised where a deferral takes as long: %i a minute', (_what, perMinute, maxAge, promised) => {
+])('%s is not promised if a deferral takes as long: %i a minute', (_what, perMinute, maxAge, promised) => {
   const run = promise({ perMinute, limiter: 'rolling', skus: 60 * perMinute, promised, maxAge, seed: 3 });
   expect(run.rows.filter(({ isFeasible }) => isFeasible)).toEqual([]);
   expect(judged(run).cases).toBe(0);
@@ -99,7 +99,7 @@ const drawn = fc.record({
   seed: fc.integer({ min: 1, max: 1_000_000 }),
 });
 
-test('drawn: what is said to be kept is, in 95 of 100 cases; what is not is not because of a few', () => {
+test('drawn promises called feasible are kept in 95 of 100 cases, and modest ones are nearly always feasible', () => {
   const all = { cases: 0, kept: 0 };
   fc.assert(
     fc.property(drawn, ({ part, ...wish }) => {
@@ -110,13 +110,13 @@ test('drawn: what is said to be kept is, in 95 of 100 cases; what is not is not 
       const { cases, kept, left } = judged(promise({ ...wish, skus, promised }));
       all.cases += cases;
       all.kept += kept;
-      // A few are late together, where there are few.
+      // If there are few promises, several may be late together.
       expect(kept).toBeGreaterThanOrEqual(0.8 * cases - 5);
       const isPlain = maxAge >= 3600 && part <= 0.3 && wish.limiter !== 'rolling, of an hour';
       if (isPlain) expect(left).toBeLessThanOrEqual(0.1 * cases);
     }),
     { numRuns: runs(3, 20) },
   );
-  // Where all that was drawn are few cases, a few late ones are more than one in twenty of them.
+  // If all runs drew few cases, a few late ones are more than one in twenty.
   expect(all.kept).toBeGreaterThanOrEqual(0.95 * all.cases - 15);
 });

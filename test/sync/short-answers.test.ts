@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { ClaimedSku } from '../../src/store/ledger/due.ts';
 import { afterShort, NO_SHORT, readsNoMore, RecentAnswers } from '../../src/sync/reprice/recent.ts';
 
-/** Whether the partner reads no more, after each of these calls: how many were asked, and how many of them read. */
+/**
+ * Returns after each call whether the partner reads no more. A call is given by how many SKUs were asked and read.
+ */
 const judged = (...calls: readonly (readonly [asked: number, read: number | null])[]) => {
   let run = NO_SHORT;
   return calls.map(([asked, read]) => {
@@ -11,13 +13,13 @@ const judged = (...calls: readonly (readonly [asked: number, read: number | null
   });
 };
 
-describe('answers that say that fewer SKUs were read than were asked', () => {
-  test('are for the number of SKUs where as many are read of calls of several sizes', () => {
+describe('answers that read fewer SKUs than were asked', () => {
+  test('show a limit on their number if calls of several sizes read equally many', () => {
     expect(judged([100, 80], [90, 80], [100, 80])).toEqual([false, false, true]);
     expect(judged([100, 80], [60, null], [90, 80], [100, 80])).toEqual([false, false, false, true]);
   });
 
-  test('are for SKUs that are passed over where the number differs, or calls of one size only show it', () => {
+  test('show passed-over SKUs if the number varies, or if only calls of one size show it', () => {
     expect(judged([100, 80], [100, 80], [100, 80], [100, 80])).not.toContain(true);
     expect(judged([100, 80], [50, 40], [100, 80], [50, 40], [100, 80])).not.toContain(true);
     expect(judged([100, 80], [90, 80], [100, null], [90, 80], [100, 80])).not.toContain(true);
@@ -40,7 +42,7 @@ describe('a call of which no SKU is read', () => {
 
   const named = new Map(others.map(({ sku }) => [sku, { kind: 'not_found' as const }]));
 
-  test('is for its SKUs where all have failed while others were answered', () => {
+  test('counts against its SKUs if all of them have failed while others were answered', () => {
     const recent = new RecentAnswers();
     expect([true, true, false].map((each) => recent.notePassedOver(asked(true, each)))).toEqual([
       true,
@@ -49,7 +51,7 @@ describe('a call of which no SKU is read', () => {
     ]);
   });
 
-  test('is for nobody once one was for all, before an answer names SKUs again', () => {
+  test('counts against none after one with healthy SKUs, until an answer names SKUs again', () => {
     const recent = new RecentAnswers();
     recent.noteErrors(others, named);
     expect(recent.notePassedOver(others)).toBe(false);
@@ -63,7 +65,7 @@ describe('a call of which no SKU is read', () => {
     expect(recent.notePassedOver(asked(true, true))).toBe(true);
   });
 
-  test('is for its only SKU where the answer before named others', () => {
+  test('counts against its only SKU if the answer before named others', () => {
     const recent = new RecentAnswers();
     recent.noteErrors(others, named);
     expect([asked(false), asked(false)].map((skus) => recent.notePassedOver(skus))).toEqual([true, false]);

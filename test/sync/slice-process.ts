@@ -4,11 +4,11 @@ import type { IterationResult } from '../../src/sync/reprice/plan-call.ts';
 import { type CallOnce, createSlice, type Slice } from '../../src/sync/reprice/slice.ts';
 
 export const MINUTE = 60_000;
-/** The share's calls a minute. */
+/** The calls a minute of the share. */
 export const PACE = 118;
 export const WAKE_MS = 1000;
 
-/** A clock that stands until it is told to pass; whoever sleeps goes on in order of time. */
+/** A clock that stands still until told to advance. Sleepers wake in order of time. */
 class TestClock implements Clock {
   #at = 0;
   #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
@@ -38,13 +38,13 @@ class TestClock implements Clock {
   }
 }
 
-/** Lets everything go on that waits for no time. */
+/** Runs everything that does not wait for time. */
 const settled = () => new Promise((resolve) => void setImmediate(resolve));
 
 export const CALLED: IterationResult = { kind: 'called', skus: 100 };
 export const FOREVER = Infinity;
 
-/** A process: the production slice, jobs of it as the queue starts them, and calls that a test decides about. */
+/** A process: the production slice, its jobs as the queue starts them, and calls that a test decides about. */
 export class TestProcess {
   readonly clock: TestClock;
   readonly stopping = new AbortController();
@@ -60,7 +60,7 @@ export class TestProcess {
   readonly #slice: (stopping: AbortSignal, hard: AbortSignal) => Promise<Slice>;
   #slotAt = 0;
 
-  /** `answer`: how a call ends that was sent; `before`: what there is instead of a call, if anything. */
+  /** `answer` decides how a sent call ends; `before` what happens instead of a call, if anything. */
   constructor(
     answer: (n: number) => Promise<IterationResult>,
     before: () => IterationResult | Promise<null> | null = () => null,
@@ -82,7 +82,7 @@ export class TestProcess {
     this.#slice = createSlice(this, callOnce);
   }
 
-  /** Waits for a permit, where nothing else is to be done. */
+  /** Waits for a permit, unless something else is to be done. */
   async #plan(
     before: () => IterationResult | Promise<null> | null,
     stopping: AbortSignal,
@@ -95,7 +95,7 @@ export class TestProcess {
     return null;
   }
 
-  /** A job, unless as many are at work as the queue allows. */
+  /** Starts a job, unless as many are running as the queue allows. */
   start(): Promise<void> {
     if (this.jobs >= CONCURRENCY.reprice) return Promise.resolve();
     this.jobs += 1;
@@ -115,7 +115,7 @@ export class TestProcess {
     }
   }
 
-  /** Calls sent in each whole minute after the first. */
+  /** Returns the calls sent in each whole minute after the first. */
   aMinute(minutes: number): number[] {
     return Array.from(
       { length: minutes - 1 },

@@ -5,7 +5,7 @@ import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { CALLED, FOREVER, MINUTE, PACE, TestProcess, WAKE_MS } from './slice-process.ts';
 
 let process: TestProcess;
-/** A process whose calls are answered after so long. */
+/** Creates a process whose calls take `ms` to be answered. */
 function answering(ms: number | (() => number)): TestProcess {
   process = new TestProcess(async () => {
     await process.clock.sleep(typeof ms === 'number' ? ms : ms());
@@ -30,7 +30,7 @@ describe('calls a minute', () => {
     expect(mostUnderWay).toBe(underWay);
   });
 
-  /** Four minutes. */
+  /** Runs for four minutes and checks the calls of each. */
   async function measured(ms: number, calls: number): Promise<TestProcess> {
     const daemon = answering(ms);
     await daemon.run(4 * MINUTE);
@@ -38,7 +38,7 @@ describe('calls a minute', () => {
     return daemon;
   }
 
-  test('at answers of any length in turn: as many as the pace allows, and no pause from slice to slice', async () => {
+  test('at answers of varying lengths: as many as the pace allows, without a pause between slices', async () => {
     let n = 0;
     const daemon = answering(() => [200, 25_000, 6000, 9000, 1000][(n += 1) % 5] ?? 0);
     await daemon.run(3 * MINUTE);
@@ -49,20 +49,20 @@ describe('calls a minute', () => {
   });
 });
 
-describe('of the jobs that the queue starts', () => {
-  test('one plans, the second goes on when its time is over, and all others wait for ten seconds and end', async () => {
+describe('jobs that the queue starts', () => {
+  test('take turns: one plans, the second takes over when its time is over, and others end after ten seconds', async () => {
     const daemon = answering(60_000);
     await daemon.run(5000);
     expect([daemon.jobs, daemon.ends]).toEqual([5, []]);
     await daemon.run(8500);
     expect(daemon.mostPlanning).toBe(1);
-    // The third came when two were there, and when its ten seconds were over it was the second.
+    // The third came when there were two, and was the second when its ten seconds were over.
     expect(daemon.ends).toEqual(['enough']);
     await daemon.run(MINUTE);
     expect(new Set(daemon.ends)).toEqual(new Set(['enough', 'over']));
   });
 
-  test('a process that hangs leaves most to another one, although it is the first to be offered each', async () => {
+  test('leave most work to another process if one hangs, even if that one is offered each job first', async () => {
     const hung = new TestProcess(
       () => Promise.resolve(CALLED),
       () => new Promise<null>(() => {}),
@@ -82,7 +82,7 @@ describe('of the jobs that the queue starts', () => {
     for (const calls of well.aMinute(3)) expect(calls).toBeGreaterThan(0.9 * PACE);
   });
 
-  test('one that hangs before its call is sent keeps the turn for half a minute, and no longer', async () => {
+  test('wait at most half a minute for a job that hangs before its call is sent', async () => {
     let plans = 0;
     const daemon: TestProcess = new TestProcess(
       () => Promise.resolve(CALLED),
@@ -97,7 +97,7 @@ describe('of the jobs that the queue starts', () => {
     expect(daemon.sentAt.length).toBeGreaterThan(0.9 * PACE);
   });
 
-  test('what ends one ends no other: the second reads again what is due', async () => {
+  test('end independently: when the first ends, the second reads again what is due', async () => {
     const nothing: IterationResult[] = [
       { kind: 'linger', forMs: 400 },
       { kind: 'idle', nextInMs: null },
@@ -114,7 +114,7 @@ describe('of the jobs that the queue starts', () => {
     expect([daemon.jobs, daemon.sentAt]).toEqual([0, []]);
   });
 
-  test('while a call lingers, what is due is read again every half second', async () => {
+  test('read what is due every half second while a call lingers', async () => {
     let read = 0;
     const daemon = new TestProcess(
       () => Promise.resolve(CALLED),
@@ -132,7 +132,7 @@ describe('of the jobs that the queue starts', () => {
 });
 
 describe('a call that', () => {
-  test('fails so that all wait ends the slice that sent it, once its other calls have ended', async () => {
+  test("fails so that all must wait ends its slice once the slice's other calls have ended", async () => {
     const refused: IterationResult = { kind: 'wait', forMs: 0, because: 'throttled-or-forbidden' };
     process = new TestProcess(async (n) => {
       await process.clock.sleep(n === 1 ? 2000 : 5000);
@@ -146,7 +146,7 @@ describe('a call that', () => {
     expect([process.sentAt.length, process.ends]).toEqual([sent, ['wait']]);
   });
 
-  test('throws fails the slice that sent it, once its other calls have ended, and no other slice', async () => {
+  test("throws fails its slice once the slice's other calls have ended, and no other slice", async () => {
     const lost = new Error('the connection is lost');
     process = new TestProcess(async (n) => {
       await process.clock.sleep(n === 1 ? 12_000 : 15_000);
@@ -161,7 +161,7 @@ describe('a call that', () => {
     expect(process.sentAt.length).toBeGreaterThan(45);
   });
 
-  test('throws has one call at a time go out until one has ended well', async () => {
+  test('throws limits calls to one at a time until one has succeeded', async () => {
     let isFull = true;
     process = new TestProcess(async () => {
       await process.clock.sleep(5000);
@@ -172,7 +172,7 @@ describe('a call that', () => {
     const together = process.sentAt.length;
     expect(together).toBeGreaterThan(9);
     await process.run(MINUTE);
-    // Those that were under way fail, too; then one in five seconds.
+    // Those under way fail, too, and then one in five seconds.
     expect(process.sentAt.length - together).toBeLessThanOrEqual(12);
     process.mostUnderWay = 0;
     await process.run(MINUTE);
@@ -182,7 +182,7 @@ describe('a call that', () => {
     expect(process.mostUnderWay).toBe(10);
   });
 
-  test('fails has four at a time go out until one works: an outage would lose all that are under way', async () => {
+  test('fails limits calls to four at a time until one works: an outage would lose all that are under way', async () => {
     let isOut = false;
     process = new TestProcess(async () => {
       await process.clock.sleep(10_000);
@@ -200,7 +200,7 @@ describe('a call that', () => {
     expect(process.mostUnderWay).toBe(20);
   });
 
-  test('throws before it was sent fails the slice, and the next one goes on', async () => {
+  test('throws before it was sent fails the slice, and the next one continues', async () => {
     const lost = new Error('the connection is lost');
     let planned = 0;
     process = new TestProcess(
@@ -220,7 +220,7 @@ describe('a call that', () => {
     expect(process.ends).toEqual([lost]);
   });
 
-  test('several throw: the first error is the slice’s, and none is left to nobody', async () => {
+  test('throws together with others fails the slice with the first error, and no rejection is unhandled', async () => {
     process = new TestProcess(async (n) => {
       await process.clock.sleep(2000 + n);
       throw new Error(`call ${n}`);
@@ -230,7 +230,7 @@ describe('a call that', () => {
     expect(process.ends).toEqual([new Error('call 1')]);
   });
 
-  test('is never answered keeps its slice, and holds up no other', async () => {
+  test('is never answered keeps its slice, and delays no other', async () => {
     process = new TestProcess(async (n) => {
       await process.clock.sleep(n === 1 ? FOREVER : 1000);
       return CALLED;
@@ -242,7 +242,7 @@ describe('a call that', () => {
 });
 
 describe('a stop', () => {
-  test('ends planning at once; slices end with their calls, which `hard` breaks off', async () => {
+  test('ends planning at once; slices end with their calls, which `hard` aborts', async () => {
     process = new TestProcess(async () => {
       await process.clock.sleep(FOREVER, process.hard.signal);
       return { kind: 'wait', forMs: 0, because: 'aborted' };
@@ -251,7 +251,7 @@ describe('a stop', () => {
     process.stopping.abort();
     await process.clock.pass(1000);
     const sent = process.sentAt.length;
-    // One that stood ready has no call to wait for.
+    // The idle job has no call to wait for.
     expect(process.ends.filter((end) => end !== 'enough')).toEqual(['stopping']);
     expect(process.underWay).toBe(sent);
     process.hard.abort();
@@ -259,7 +259,7 @@ describe('a stop', () => {
     expect([process.underWay, process.jobs, process.sentAt.length]).toEqual([0, 0, sent]);
   });
 
-  test('also where as many calls are under way as may be', async () => {
+  test('does so even if the maximum of calls is under way', async () => {
     process = new TestProcess(async () => {
       await process.clock.sleep(FOREVER, process.hard.signal);
       return CALLED;

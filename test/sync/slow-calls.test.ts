@@ -4,15 +4,15 @@ import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
 import { type Limiter, TokenBucket } from '../../bench/ceiling/limiters.ts';
 
 /*
- * Mirrors that may send only a few requests a minute (PARTNER_RATE_LIMIT, PARTNER_RATE_SHARE). Between two calls there
- * is more time than a live price takes at the partner's ceiling, and all of it is used.
+ * Mirrors that may send only a few requests a minute (PARTNER_RATE_LIMIT, PARTNER_RATE_SHARE). The time between
+ * two calls is longer than the partner's ceiling needs for a live price, and all of it is used.
  */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const BUDGET = 5;
 
-/** Live prices that are computed in each hour for a mirror that always has some due. */
+/** Returns the live prices computed in each hour for a mirror that always has some due. */
 function hourly(callsPerMinute: number, limiter: Limiter, hours: number, answerMs: number): number[] {
   const known = new LiveKnowledge({ budget: BUDGET, mostBudget: 100, callsPerMinute });
   const computedIn = Array.from({ length: hours }, () => 0);
@@ -37,7 +37,7 @@ const drawn = fc.record({
   answerMs: fc.constantFrom(100, 1000, 5000),
 });
 
-test('drawn: a ceiling that was raised is found within two hours, however few calls there are', () => {
+test('a raised ceiling is found within two hours, however few calls there are', () => {
   fc.assert(
     fc.property(drawn, ({ callsPerMinute, before, times, answerMs }) => {
       const after = before * times;

@@ -12,7 +12,7 @@ import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 
-/** One connection: each tells the statistics what it has written on its own. */
+/** One connection, because each flushes its own writes to the statistics. */
 let sql: Sql;
 beforeAll(() => {
   sql = connect(store.url, { max: 1 });
@@ -28,7 +28,7 @@ async function fill(from: number, count: number): Promise<void> {
   await sql`select pg_stat_force_next_flush()`;
 }
 
-/** As a manifest that was not committed, or a mirror that was emptied: pages without rows. */
+/** Leaves pages without rows, like a manifest that was not committed or a mirror that was emptied. */
 async function emptied(): Promise<void> {
   await sql`alter table catalog.skus set (autovacuum_enabled = off)`;
   await sql`alter table catalog_internal.due set (autovacuum_enabled = off)`;
@@ -46,7 +46,7 @@ const plannedRows = async (): Promise<number> => {
   return row.rows;
 };
 
-test('tables that were analyzed while their rows were gone are analyzed once there are others, and no other tables', async ({
+test('only tables that were analyzed while empty and have many rows since are analyzed again', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
@@ -78,7 +78,7 @@ test('tables that were analyzed while their rows were gone are analyzed once the
   expect(await maintain(ctx, keep)).not.toHaveProperty('counts.analyzed');
 });
 
-test('tables that nobody has analyzed, or that had no page then, are planned for by their size, and left alone', async ({
+test('tables never analyzed, or without a page then, are planned by their size and left alone', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
@@ -92,7 +92,7 @@ test('tables that nobody has analyzed, or that had no page then, are planned for
   await sql`drop table catalog_internal.never_analyzed, catalog_internal.had_no_page`;
 });
 
-test('until then maintenance looks each SKU up in the ledger, which Postgres takes for empty', async ({
+test('before tables are analyzed, maintenance looks up each SKU in the ledger instead of scanning it', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');

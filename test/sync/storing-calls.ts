@@ -24,7 +24,7 @@ const record = (price: number | null): LowestRecord => ({
   product: {},
 });
 
-/** A partner that answers every call, in one size; prices are 100 in each test until it says otherwise. */
+/** A partner that answers every call, with one size. Prices are 100 in each test until it says otherwise. */
 export class Calls {
   priceOf: (sku: string) => number | null = () => 100;
   events: SyncEvent[] = [];
@@ -60,7 +60,7 @@ export class Calls {
     } as unknown as SyncContext;
   }
 
-  /** The daemon's pool, whose waits for a lock end soon. */
+  /** Returns the daemon's pool with short waits for locks. */
   async impatient(): Promise<Sql & AsyncDisposable> {
     const sql = connect(this.#url, { max: 1 });
     await sql`set lock_timeout = '100ms'`;
@@ -68,7 +68,7 @@ export class Calls {
     return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 2 }) });
   }
 
-  /** Calls until nothing is due; what is thrown ends a call, as it ends a job. */
+  /** Makes calls until nothing is due. An exception ends a call, as it would end a job. */
   async untilIdle(): Promise<void> {
     for (let number = 1; number <= 60; number += 1) {
       const done = await repriceOnce(this.ctx, { sinceLastCallMs: Infinity }, MINUTE, signals).catch(
@@ -79,7 +79,7 @@ export class Calls {
   }
 }
 
-/** The calls of each test of a file. */
+/** Sets up the calls of each test of a file. */
 export function useCalls(store: ReturnType<typeof useStore>): () => Calls {
   let calls: Calls;
   beforeEach(() => {

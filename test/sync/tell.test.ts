@@ -18,7 +18,7 @@ const NOTHING: Applied & { readonly unpricedEntries: number } = {
   unpricedEntries: 0,
 };
 
-/** What is told of an answer, but for the line that each one has. */
+/** Returns the events of an answer, except the one that every answer has. */
 function toldOf(applied: Partial<Applied>): SyncEvent[] {
   const told: SyncEvent[] = [];
   tellApplied(
@@ -30,7 +30,7 @@ function toldOf(applied: Partial<Applied>): SyncEvent[] {
   return told.filter(({ event }) => event !== 'bulk.applied');
 }
 
-test('members that are muted are told of as that, and columns as what goes on to be history', () => {
+test('muted members and unsteady columns are reported as different events', () => {
   const member = { part: 'product', path: '["views"]' } as const;
   const column = { part: 'column', path: '["brand"]' } as const;
   const told = [
@@ -45,7 +45,7 @@ test('members that are muted are told of as that, and columns as what goes on to
   ]);
 });
 
-test('members of size_map that are no sizes are told of by the beginning of their names, some of them', () => {
+test('members of size_map that are no sizes are reported by the beginning of their names, ten at most', () => {
   const told: SyncEvent[] = [];
   const answer = { results: new Map(), notFound: [], deferred: [], errors: [], requested: null };
   const emit = (event: SyncEvent) => told.push(event);
@@ -58,7 +58,7 @@ test('members of size_map that are no sizes are told of by the beginning of thei
   ]);
 });
 
-test('prices that are lost are told of apart from those that are odd, ten of each by name', () => {
+test('lost prices are reported apart from implausible ones, ten of each by name', () => {
   const doubted = Array.from({ length: 12 }, (_, n) => ({ sku: `S${n}`, oddity: 'jump' as const }));
   const lost = [
     { sku: 'L1', oddity: 'no-prices' as const },
@@ -75,7 +75,7 @@ test('prices that are lost are told of apart from those that are odd, ten of eac
   ]);
 });
 
-test('that moves in masses begin, end, or could not be looked for is told', () => {
+test('the start, end and failed detection of mass moves are reported', () => {
   const numbers = { answers: 40, implausible: 12, move: 0.4, factor: null, skus: 7 };
   expect(toldOf({ massMoved: { event: 'began', kind: 'far', ...numbers } })).toEqual([
     { event: 'mass-move.began', kind: 'far', ...numbers },

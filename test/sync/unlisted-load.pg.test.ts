@@ -11,7 +11,7 @@ import { settingsWith } from '../support/settings.ts';
 const store = useStore();
 const SETTINGS = settingsWith({});
 
-/** SKUs with a name and a number, due for a reason. */
+/** Inserts `count` SKUs named after `name`, all due for the reason. */
 const put = (
   name: string,
   count: number,
@@ -31,7 +31,7 @@ const put = (
 
 let turns = FIRST_TURNS;
 
-/** Plans the next call, and claims what it is to carry. */
+/** Plans the next call and claims its SKUs. */
 async function nextClaim(): Promise<Claim> {
   const inputs = await readCallInputs(store.sql, inputOptions(SETTINGS));
   const planned = planCall(inputs, { turns, sinceLastCallMs: 60_000 }, SETTINGS);
@@ -41,13 +41,13 @@ async function nextClaim(): Promise<Claim> {
   return claim;
 }
 
-/** How many SKUs of each name a claim has. */
+/** Counts the SKUs of each name in a claim. */
 const names = (claim: Claim) =>
   Object.fromEntries(
     [...Map.groupBy(claim.skus, ({ sku }) => sku[0] ?? '')].map(([name, skus]) => [name, skus.length]),
   );
 
-test('a hundred thousand SKUs of a watchlist that nobody lists, all due: live SKUs keep their slots, the fill and sweeps go on', async () => {
+test('100,000 due unlisted SKUs of a watchlist leave live SKUs, the fill and sweeps their slots', async () => {
   const { sql } = store;
   await put('U', 100_000, { reason: 'unlisted', source: null, listed: false });
   await put('L', 500, { reason: 'live', source: 'live' });
@@ -60,7 +60,7 @@ test('a hundred thousand SKUs of a watchlist that nobody lists, all due: live SK
     const results = claim.skus.map(({ sku }) => found(sku, { 9: 90 }));
     await applyAnswer(sql, claim, results, nextRefresh(SETTINGS));
   }
-  // Answered, they wait for their turn: none is asked a second time.
+  // Once answered, they wait until they are due again: none is asked for twice.
   const [{ asked }] = await sql<[{ asked: number }]>`
     select count(*)::int as asked from catalog_internal.due where reason = 'unlisted' and due_at > now()`;
   expect(asked).toBe(8 * 87);
@@ -75,7 +75,7 @@ test.each([
     'the catalog is stale',
     "update catalog_internal.sync set manifest_applied_at = now(), catalog_fault = '0014'",
   ],
-])('while %s, a SKU that nobody lists is not asked before its turn', async (_what, happens) => {
+])('while %s, an unlisted SKU is not refreshed before it is due', async (_what, happens) => {
   const { sql } = store;
   await put('U', 1, { reason: 'unlisted', source: null, listed: false });
   await put('L', 1, { reason: 'live', source: 'live' });

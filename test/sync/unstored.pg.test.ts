@@ -10,36 +10,41 @@ const POISON = 'S17';
 test.each([
   { turn: 'in its turn as a live one', source: 'live', due: { reason: 'live', lane: 2, live: true } },
   { turn: 'to be seen again', source: 'snapshot', due: { reason: 'again', lane: 5, live: false } },
-] as const)('what was answered and is not stored is not actionable: asked $turn', async ({ source, due }) => {
-  const { sql } = store;
-  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
-  await knownSkus(sql, ['A', 'B'], { priceSource: source });
-  await mark(sql, ['A', 'B'], 'new', due.live);
-  await calls().untilIdle();
-  // It hardly ever moves.
-  await sql`delete from catalog_internal.live_rates`;
-  await sql`insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) values ('A', 1, 100000, 0)`;
-  await sql`update catalog.skus set asked_at = asked_at - interval '5 minutes', priced_at = priced_at - interval '5 minutes'`;
-  await sql`update catalog_internal.due set ${sql(due)}, due_at = now() where sku = 'A'`;
-  const actionable = async () =>
-    (await sql`select actionable from catalog.current_prices where sku = 'A'`)[0]?.['actionable'] as boolean;
-  expect(await actionable()).toBe(true);
-  await sql`alter table catalog.prices add constraint no_rise check (sku <> 'A' or price <= 100)`;
-  try {
-    calls().priceOf = () => 130;
+] as const)(
+  'a price whose newer answer is not stored is not actionable: asked $turn',
+  async ({ source, due }) => {
+    const { sql } = store;
+    await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+    await knownSkus(sql, ['A', 'B'], { priceSource: source });
+    await mark(sql, ['A', 'B'], 'new', due.live);
     await calls().untilIdle();
-    expect((await ledger(sql)).get('A')).toMatchObject({ failures: 1, claim: null });
-    expect(await actionable()).toBe(false);
-  } finally {
-    await sql`alter table catalog.prices drop constraint no_rise`;
-  }
-  await sql`update catalog_internal.due set held_until = null where sku = 'A'`;
-  await calls().untilIdle();
-  expect(await sql`select price from catalog.prices where sku = 'A'`).toEqual([{ price: 130 }]);
-  expect(await actionable()).toBe(true);
-});
+    // It hardly ever moves.
+    await sql`delete from catalog_internal.live_rates`;
+    await sql`insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) values ('A', 1, 100000, 0)`;
+    await sql`update catalog.skus set asked_at = asked_at - interval '5 minutes', priced_at = priced_at - interval '5 minutes'`;
+    await sql`update catalog_internal.due set ${sql(due)}, due_at = now() where sku = 'A'`;
+    const actionable = async () =>
+      (await sql`select actionable from catalog.current_prices where sku = 'A'`)[0]?.[
+        'actionable'
+      ] as boolean;
+    expect(await actionable()).toBe(true);
+    await sql`alter table catalog.prices add constraint no_rise check (sku <> 'A' or price <= 100)`;
+    try {
+      calls().priceOf = () => 130;
+      await calls().untilIdle();
+      expect((await ledger(sql)).get('A')).toMatchObject({ failures: 1, claim: null });
+      expect(await actionable()).toBe(false);
+    } finally {
+      await sql`alter table catalog.prices drop constraint no_rise`;
+    }
+    await sql`update catalog_internal.due set held_until = null where sku = 'A'`;
+    await calls().untilIdle();
+    expect(await sql`select price from catalog.prices where sku = 'A'`).toEqual([{ price: 130 }]);
+    expect(await actionable()).toBe(true);
+  },
+);
 
-test('nor is one whose price somebody has locked', async () => {
+test('a price is not actionable either if somebody has locked its row and its answer is not stored', async () => {
   const { sql } = store;
   await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
   await knownSkus(sql, ['A']);
@@ -55,7 +60,7 @@ test('nor is one whose price somebody has locked', async () => {
   });
 });
 
-test('one that came along in a spare slot is found and not actionable, too, though it was not due', async () => {
+test('a SKU in a spare slot whose answer is not stored is not actionable either, though it was not due', async () => {
   const { sql } = store;
   await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
   await knownSkus(sql, skus);
@@ -80,7 +85,7 @@ test('one that came along in a spare slot is found and not actionable, too, thou
   }
 });
 
-test('that an answer was not stored is no report: all prices gone are doubted as ever', async () => {
+test('an answer that was not stored does not count as a report: missing prices are still doubted', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await mark(sql, ['A', 'B'], 'new');
@@ -105,21 +110,24 @@ test('that an answer was not stored is no report: all prices gone are doubted as
 test.each([
   { what: 'metadata', table: 'products' },
   { what: 'state', table: 'skus' },
-])('what Postgres says of rows of $what is told, and not that nothing could follow', async ({ table }) => {
-  const { sql } = store;
-  await knownSkus(sql, skus);
-  await mark(sql, skus, 'new');
-  await sql.unsafe(`
+])(
+  'an error of Postgres in rows of $what is reported as not stored, and its SKU waits',
+  async ({ table }) => {
+    const { sql } = store;
+    await knownSkus(sql, skus);
+    await mark(sql, skus, 'new');
+    await sql.unsafe(`
     create function public.object() returns trigger language plpgsql as $$
       begin if new.sku = '${POISON}' then raise exception 'no' using errcode = '23514'; end if; return new; end $$;
     create trigger object before insert or update on catalog.${table} for each row execute function public.object()`);
-  try {
-    await calls().untilIdle();
-    expect(calls().events.filter(({ event }) => event === 'bulk.failed')[0]).toMatchObject({
-      because: 'not-stored',
-    });
-    expect((await ledger(sql)).get(POISON)).toMatchObject({ failures: 1 });
-  } finally {
-    await sql`drop function public.object() cascade`;
-  }
-});
+    try {
+      await calls().untilIdle();
+      expect(calls().events.filter(({ event }) => event === 'bulk.failed')[0]).toMatchObject({
+        because: 'not-stored',
+      });
+      expect((await ledger(sql)).get(POISON)).toMatchObject({ failures: 1 });
+    } finally {
+      await sql`drop function public.object() cascade`;
+    }
+  },
+);

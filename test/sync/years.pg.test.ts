@@ -17,8 +17,8 @@ import { NO_METADATA, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
- * What is learned fades. In Postgres a number that fades out of what its type can hold is an error, and not nothing,
- * so it has to be forgotten before: else a mirror fails that has run for months, on SKUs at which nothing happens.
+ * Whatever is learned fades. In Postgres a number too small for its type is an error instead of zero, so it must
+ * be forgotten before. Otherwise a mirror that has run for months would fail on SKUs that never change.
  */
 
 const store = useStore();
@@ -34,7 +34,7 @@ async function liveSku(sku: string, alpha = 1, beta = 120): Promise<void> {
   await store.sql`insert into catalog_internal.live_rates (sku, alpha, beta) values (${sku}, ${alpha}, ${beta})`;
 }
 
-/** What refreshes teach of a SKU with one size: the first of them has found it moved, and none of those after it. */
+/** Returns what refreshes teach of a SKU with one size. Only the first of them has found a move. */
 async function rested(refreshes: number): Promise<LearnedRefresh> {
   const learn = learnRefresh(await readLivePlan(store.sql), settingsWith({}));
   const held = { sku: 'A', weight: 1, minutes: EVERY_MINUTES, alpha: null, beta: null };
@@ -64,17 +64,17 @@ async function answer(learned: LearnedRefresh): Promise<void> {
   );
 }
 
-describe('a SKU at which nothing happens', () => {
+describe('a SKU that never changes', () => {
   test.each([
     ['half a year', TEN_YEARS / 20],
     ['eight months', TEN_YEARS / 15],
     ['ten years', TEN_YEARS],
-  ])('for %s is refreshed, believed and planned for as any other', async (_, refreshes) => {
+  ])('for %s is refreshed, estimated and planned like any other', async (_, refreshes) => {
     await liveSku('A');
     const learned = await rested(refreshes);
     await answer(learned);
     const [trust] = await store.sql<[{ p_right: number }]>`select p_right from catalog.sku_trust`;
-    // As sure as one can be of a SKU of which the last days are remembered, and no surer.
+    // As certain as the memory of the last days allows, and no more.
     expect(trust.p_right).toBeGreaterThan(0.99);
     expect(learned.alpha / learned.beta).toBeGreaterThan(1 / (10 * 365 * 24 * 60));
     expect(await store.sql`select catalog.explain('A')`).toHaveLength(1);
@@ -96,7 +96,7 @@ describe('a SKU at which nothing happens', () => {
   });
 });
 
-test('after days without a refresh, SKUs are told apart that move by the minute, with hints and without', async () => {
+test('after days without a refresh, the backlog lists SKUs that move by the minute, with and without hints', async () => {
   await liveSku('A', 20, 20);
   await liveSku('B', 20, 20);
   await store.sql`update catalog_internal.live_rates set hint_hazard = 1 where sku = 'A'`;
@@ -104,12 +104,12 @@ test('after days without a refresh, SKUs are told apart that move by the minute,
   expect(await store.sql`select sku from catalog_internal.live_backlog`).toHaveLength(2);
 });
 
-test('what was once found of a source of hints is forgotten, and its view goes on', async () => {
+test('old results of a source of hints are forgotten, and its view continues to work', async () => {
   const shown = { tested: 1, expected: 0.9, unmoved: 0, followed: 1, stayed: 1, undone: 0 };
   let record = { ...UNTESTED, followed: 1, undone: 1, unmoved: 1 };
   for (let n = 0; n < 400_000; n += 1) record = learnHints(record, { ...shown, moves: 0 });
   expect(record).toMatchObject({ tested: 500, undone: 0, unmoved: 0 });
-  // The same in the database, from where most of it has faded.
+  // The same in the database, from the point at which most of it has faded.
   const almost = { ...record, undone: 1.001e-6, unmoved: 1.001e-6, moves: 1.001e-6 };
   await store.sql`insert into catalog_internal.hint_sources ${store.sql({ source: 'orders', last_hint: new Date(), ...almost })}`;
   await storeHintTests(store.sql, { shown: [{ source: 'orders', ...shown }], moves: 0 });
@@ -118,7 +118,7 @@ test('what was once found of a source of hints is forgotten, and its view goes o
   expect(await readHintStats(store.sql)).toMatchObject({ sources: [{ source: 'orders', recall: 0 }] });
 });
 
-test('a line of which all SKUs follow each of its releases forgets those that once did not', () => {
+test('a line whose SKUs all follow each release forgets the earlier ones that did not', () => {
   let line = remembered(QUIET_LINE, 0, 1);
   for (let n = 0; n < 100_000; n += 1) line = remembered(line, 1, 0);
   expect(line.misses).toBe(0);
