@@ -3,22 +3,22 @@ import { type GivenMirror, giveMirror } from '../support/given-mirror.ts';
 import { advised, runHere } from '../support/run-here.ts';
 
 /*
- * What Postgres grants to everybody and an administrator has closed is granted by what a command prints; what he has
- * closed besides is blamed for nothing.
+ * If an administrator has revoked what Postgres grants to everybody, a command prints the GRANT that it needs;
+ * what else he has revoked is not blamed.
  */
 
 let given: GivenMirror;
 beforeAll(async () => {
   given = await giveMirror();
   await given.admin`insert into catalog.skus (sku, in_manifest, state) values ('A1', true, 'not_found')`;
-  // As one that is written to: copies of it have all sequences looked at before they are.
+  // Makes it a mirror that was written to: its copies check all sequences before their first write.
   await given.admin`select catalog_internal.lock_changes()`;
-  // Nobody may be connected to what is copied.
+  // A database that is copied must have no connections.
   await given.admin.end({ timeout: 1 });
 });
 afterAll(() => given[Symbol.asyncDispose]());
 
-/** A copy of the mirror that may be spoilt. */
+/** Returns a copy of the mirror, impaired by these statements. */
 async function spoilt(...statements: readonly string[]): Promise<GivenMirror> {
   const mirror = await giveMirror(given);
   onTestFinished(() => mirror[Symbol.asyncDispose]());
@@ -42,7 +42,7 @@ test.each<[string, string, string[], RegExp]>([
   expect(await advised(mirror.admin, command, mirror.url)).toEqual([expect.stringMatching(said)]);
 });
 
-test('where even that cannot be asked, who reads the message is told what to do with it', async () => {
+test('if not even the privilege can be looked up, the message says what to do', async () => {
   const mirror = await spoilt(
     `${ROLES_ASKED}; revoke execute on function has_function_privilege(oid, text) from public`,
   );
@@ -53,7 +53,7 @@ test('where even that cannot be asked, who reads the message is told what to do 
   ]);
 });
 
-/** As an administrator who hardens a server does it: the mirror needs none of these. */
+/** The statements of an administrator who hardens a server; the mirror needs none of what they revoke. */
 const HARDENED =
   'revoke execute on function lo_creat(integer), pg_sleep(double precision) from public; create table public.secret (sku text)';
 
@@ -83,7 +83,7 @@ test.each<[string, string[], string[], number, RegExp]>([
     /lacks what Postgres grants to everybody: EXECUTE on pg_catalog\.pg_sleep\(double precision\)/,
   ],
 ])(
-  'where more is closed, it is not blamed for another refusal: %s',
+  'other revoked privileges are not blamed for a rejected statement: %s',
   async (_what, spoil, command, exit, said) => {
     const mirror = await spoilt(HARDENED, ...spoil);
     const { code, stderr } = await runHere(command, mirror.url);
@@ -91,7 +91,7 @@ test.each<[string, string[], string[], number, RegExp]>([
   },
 );
 
-test('but what it grants to nobody is no lack of the mirror’s', async () => {
+test('a function that Postgres grants to nobody is not reported as lacking', async () => {
   const { code, stderr } = await runHere(['sql', "select pg_read_file('x')"], given.url);
   expect([code, stderr]).toEqual([1, 'permission denied for function pg_read_file']);
 });

@@ -13,22 +13,22 @@ import { advised, runHere } from '../support/run-here.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
- * Whoever meets a database that is not as it should be reads what is wrong with it and does what is printed, word for
- * word: then the next try works, or says what else is wrong.
+ * If a database is impaired, a command says what is wrong; doing what it prints, word for word, makes the next
+ * attempt work or reveals the next problem.
  */
 
 let given: GivenMirror;
 beforeAll(async () => {
   given = await giveMirror();
   await given.admin`insert into catalog.skus (sku, in_manifest, state) values ('A1', true, 'not_found')`;
-  // As one that is written to: copies of it have all sequences looked at before they are.
+  // Makes it a mirror that was written to: its copies check all sequences before their first write.
   await given.admin`select catalog_internal.lock_changes()`;
-  // Nobody may be connected to what is copied.
+  // A database that is copied must have no connections.
   await given.admin.end({ timeout: 1 });
 });
 afterAll(() => given[Symbol.asyncDispose]());
 
-/** A copy of the mirror that may be spoilt. */
+/** Returns a copy of the mirror, impaired by these statements. */
 async function spoilt(...statements: readonly string[]): Promise<GivenMirror> {
   const mirror = await giveMirror(given);
   onTestFinished(() => mirror[Symbol.asyncDispose]());
@@ -39,7 +39,7 @@ async function spoilt(...statements: readonly string[]): Promise<GivenMirror> {
 
 const QUERY = ['sql', 'select sku from catalog.current_prices'];
 
-describe('what somebody has taken from the role of the mirror is given back by what a command prints', () => {
+describe("what was revoked from the mirror's role, and is given back by what a command prints", () => {
   test.each<[string, string, string[], RegExp]>([
     [
       'a view',
@@ -101,7 +101,7 @@ describe('what somebody has taken from the role of the mirror is given back by w
     expect(first).toMatch(said);
   });
 
-  test('a function that views call as their owner, though whoever asks may do everything', async () => {
+  test('a function that views call as their owner, even if a superuser asks', async () => {
     const mirror = await spoilt(
       'revoke execute on function catalog_internal.pause_holds(catalog_internal.pause) from mirror_role, public',
     );
@@ -110,7 +110,7 @@ describe('what somebody has taken from the role of the mirror is given back by w
   });
 });
 
-test('who may not migrate is told of the right on the database, by `migrate` itself', async () => {
+test('`migrate` names the privilege on the database that its role lacks', async () => {
   const mirror = await spoilt('drop schema catalog, catalog_internal, catalog_queue cascade');
   const name = new URL(mirror.url).pathname.slice(1);
   await mirror.admin.unsafe(`revoke create, temporary on database ${name} from ${mirror.role}, public`);
@@ -120,7 +120,7 @@ test('who may not migrate is told of the right on the database, by `migrate` its
   );
 });
 
-test('who is not let in is told of the statement, with its names', async () => {
+test('a role that may not connect gets the GRANT, with the real names', async () => {
   const mirror = await spoilt();
   const name = new URL(mirror.url).pathname.slice(1);
   await mirror.admin.unsafe(`revoke connect on database ${name} from public`);
@@ -129,7 +129,7 @@ test('who is not let in is told of the statement, with its names', async () => {
   ]);
 });
 
-describe('what is gone of the mirror is said to be gone', () => {
+describe('a missing part of the mirror is reported as missing', () => {
   test.each<[string, string, string[], number, RegExp]>([
     [
       'a table',
@@ -173,13 +173,13 @@ describe('what is gone of the mirror is said to be gone', () => {
     expect(ran.stderr).toContain('what to do: ');
   });
 
-  test('but a name in a query of the user may be misspelt', async () => {
+  test("a misspelt name in a user's query is not", async () => {
     const ran = await runHere(['sql', 'select 1 from catalog.nothing'], given.url);
     expect(ran).toMatchObject({ code: 1, stderr: 'relation "catalog.nothing" does not exist' });
   });
 });
 
-test('another application’s tables are called that, and not an earlier version', async () => {
+test('tables of another application are reported as such, not as an earlier version', async () => {
   const mirror = await spoilt(
     'drop schema catalog, catalog_internal, catalog_queue cascade',
     'create schema catalog; create table catalog.skus (code text); create table catalog.products ()',
@@ -194,7 +194,7 @@ test('another application’s tables are called that, and not an earlier version
   }
 });
 
-describe('to a reader', () => {
+describe('a reader', () => {
   const reader = () => `${given.role}_reader`;
   beforeAll(async () => {
     const admin = connect(given.adminUrl, { max: 1 });
@@ -203,7 +203,7 @@ describe('to a reader', () => {
   });
   afterAll(() => dropRoles(reader()));
 
-  test('whose rights no dump has brought it is said who grants them', async () => {
+  test('whose privileges a dump did not carry over is told who grants them', async () => {
     const mirror = await spoilt(
       'revoke all on schema catalog from catalog_reader',
       'revoke all on all tables in schema catalog from catalog_reader',
@@ -218,7 +218,7 @@ describe('to a reader', () => {
     expect(await runHere(QUERY, url)).toMatchObject({ code: 0 });
   });
 
-  test('a database of another version is nothing that somebody else has made', async () => {
+  test("does not take a database of another version for another application's", async () => {
     const database = await createDatabase('empty');
     onTestFinished(() => database.drop());
     const folder = temporaryFolder();
@@ -230,7 +230,7 @@ describe('to a reader', () => {
     });
   });
 
-  test('files without the rows that policies hide are not written, and a query says that there may be more', async () => {
+  test('cannot export tables with hidden rows, and is warned that a query may miss rows', async () => {
     const mirror = await spoilt(
       'alter table catalog.products enable row level security',
       'create policy mine on catalog.products for select to mirror_role using (true)',
@@ -249,7 +249,7 @@ describe('to a reader', () => {
   });
 });
 
-test('rows that policies hide from the mirror itself are not said to be gone, or not to be there', async () => {
+test('rows that policies hide from the mirror itself are not reported as missing', async () => {
   const mirror = await spoilt(
     'alter table catalog.skus enable row level security; alter table catalog.skus force row level security',
     'alter table catalog_internal.sync enable row level security; alter table catalog_internal.sync force row level security',
@@ -261,7 +261,7 @@ test('rows that policies hide from the mirror itself are not said to be gone, or
   await advised(mirror.admin, ['show', 'A1'], mirror.url);
 });
 
-test('of a table that was given to another role, policies hide nothing once it is given back', async () => {
+test("once a table is given back to the mirror's role, its policies hide nothing", async () => {
   const mirror = await spoilt(
     'alter table catalog_internal.pause enable row level security; alter table catalog_internal.pause owner to postgres',
     'grant all on catalog_internal.pause to mirror_role',
@@ -271,7 +271,7 @@ test('of a table that was given to another role, policies hide nothing once it i
   ]);
 });
 
-describe('doctor has the statement that ends', () => {
+describe('doctor prints the statement that ends', () => {
   const failsOf = async (url: string) => {
     const { findings } = await examine(settingsWith({ DATABASE_URL: url }), 0);
     return findings.filter(({ level, check }) => level === 'FAIL' && check !== 'base url');
@@ -291,7 +291,7 @@ describe('doctor has the statement that ends', () => {
     },
   );
 
-  test('the lack of CREATE on a schema, without which the history ends', async () => {
+  test('a lack of CREATE on a schema, without which the history cannot continue', async () => {
     const mirror = await spoilt('revoke create on schema catalog_internal from mirror_role');
     const [line] = await failsOf(mirror.url);
     expect(line).toMatchObject({
