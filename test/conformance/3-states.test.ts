@@ -14,7 +14,7 @@ const PATHS = new Set([
 const statusOf = async (partner: Partner, order: string): Promise<unknown> =>
   (await partner.get(`/partner/${order}`)).json['status'];
 
-/** Returns the state of every order in the lists; one that has left them counts as failed. */
+/** Returns the state of every order in the lists, and of those that were in them before. */
 async function look(partner: Partner, before: ReadonlyMap<string, string>): Promise<Map<string, string>> {
   const pages = await Promise.all(
     ['processing', 'settled'].map((name) => partner.pages(`/partner/${name}/orders`)),
