@@ -61,7 +61,7 @@ export interface Site extends AsyncDisposable {
   readonly disk: Disk | null;
   terminateSessions(): Promise<void>;
   crashPostgres(): Promise<void>;
-  /** Deletes this share of what the queues hold. */
+  /** Deletes what the queues hold: all of it for a share of 1, otherwise half. */
   emptyQueues(share: number): Promise<void>;
   /** Returns what must not grow, apart from the daemons themselves. */
   sample(): Promise<Sample>;
