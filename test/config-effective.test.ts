@@ -22,12 +22,12 @@ const shown = (
   return Object.fromEntries(rows.map((row) => [row.name, row]));
 };
 
-test('every setting is there, in the order of the table', () => {
+test('every setting is shown, in the order of the table', () => {
   expect(Object.keys(shown({}))).toEqual(VARIABLES.map(({ name }) => name));
 });
 
 describe('a setting', () => {
-  test('is as a person would write it, with its source', () => {
+  test('is shown as a person would write it, with its source', () => {
     const rows = shown({ DELTA_INTERVAL: ' 90s ', BULK_MAX_SKUS: '' }, {}, { DELTA_INTERVAL: 'mirror.env' });
     expect(rows['DELTA_INTERVAL']).toEqual({
       name: 'DELTA_INTERVAL',
@@ -45,7 +45,7 @@ describe('a setting', () => {
     });
   });
 
-  test('whose default another one lowers is shown as it is in force', () => {
+  test('is shown at its effective value if another setting lowers its default', () => {
     const budget = (env: Record<string, string>) => shown(env)['BULK_LIVE_BUDGET'];
     expect(budget({ BULK_MAX_SKUS: '3' })).toMatchObject({ value: '3', source: 'default' });
     expect(budget({ BULK_MAX_SKUS: ' 7 ' })?.value).toBe('5');
@@ -59,7 +59,7 @@ describe('a setting', () => {
     expect(blank.bulk.liveBudget).toBe(3);
   });
 
-  test('that is a secret is masked, wherever it is from', () => {
+  test('is masked if it is a secret, whatever its source', () => {
     const { PARTNER_API_KEY: _, ...rest } = REQUIRED;
     const rows = shown(
       { ...rest, PARTNER_API_KEY: '', PARTNER_API_KEY_FILE: '/run/key', DATABASE_URL_FILE: '/run/url' },
@@ -74,7 +74,7 @@ describe('a setting', () => {
     expect(JSON.stringify(rows)).not.toContain('canary');
   });
 
-  test('that is wrong is not shown where it may be a secret', () => {
+  test('is not shown if it is invalid and may be a secret', () => {
     const rows = shown({
       PARTNER_BASE_URL: 'https://key:canary@partner.example',
       DATABASE_URL: 'canary',
@@ -91,7 +91,7 @@ describe('a setting', () => {
   });
 });
 
-describe('a URL', () => {
+describe('the password in a URL', () => {
   test.each([
     ['postgres://mirror@db:5432/mirror', 'postgres://mirror@db:5432/mirror'],
     [
@@ -107,7 +107,7 @@ describe('a URL', () => {
     ['http://proxy:3128', 'http://proxy:3128'],
     ['http://ann:canary@proxy:3128', `http://ann:${MASK}@proxy:3128`],
     ['https://canary@proxy', `https://${MASK}@proxy`],
-  ])('of a connection: %s', (url, masked) => {
+  ])('of a connection is masked: %s', (url, masked) => {
     expect(maskConnection(url)).toBe(masked);
   });
 
@@ -119,11 +119,11 @@ describe('a URL', () => {
     ['https://wiki.example/?a=canary&b=canary', `https://wiki.example/?a=${MASK}&b=${MASK}`],
     ['https://u:can/ary@wiki.example', MASK],
     ['public', 'public'],
-  ])('of another setting: %s', (text, masked) => {
+  ])('of another setting is masked: %s', (text, masked) => {
     expect(maskUrls(text)).toBe(masked);
   });
 
-  test('never shows a password of a connection, however it is written', () => {
+  test('of a connection is never shown, however it is written', () => {
     assert(
       property(
         string({ minLength: 6, maxLength: 20 }).map((text) => `Zq7${text}`),

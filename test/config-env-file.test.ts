@@ -17,7 +17,7 @@ describe('an environment file', () => {
     ['A=a#b=c$d\\n', { A: 'a#b=c$d\\n' }],
     ['A=it"s', { A: 'it"s' }],
     ['A=1\nA=2', { A: '2' }],
-  ])('%j', (text, values) => {
+  ])('is parsed: %j', (text, values) => {
     expect(valuesOf(text)).toEqual(values);
     expect(parseEnvFile(text).problems).toEqual([]);
   });
@@ -30,11 +30,11 @@ describe('an environment file', () => {
     ['A="canary\nB=2', 'line 1: the quote around the value of A has no end in the line'],
     ["A='", 'line 1: the quote around the value of A has no end in the line'],
     ['A=can\0ary', 'line 1: the value of A has a NUL character'],
-  ])('whose line is broken says which, and not what is in it: %j', (text, problem) => {
+  ])('with an invalid line is rejected by its number, without its content: %j', (text, problem) => {
     expect(parseEnvFile(text).problems).toEqual([problem]);
   });
 
-  test('that cannot be read is named, with the reason, beside what is wrong with the others', () => {
+  test('that cannot be read is reported with the reason, next to the problems of the others', () => {
     const readFile = (path: string) => {
       if (path === 'good') return 'A=1\nB';
       throw Object.assign(new Error('no'), { code: { gone: 'ENOENT', folder: 'EISDIR' }[path] ?? 'EIO' });
@@ -50,7 +50,7 @@ describe('an environment file', () => {
   });
 });
 
-test('a backslash in the value of a file is told by the variable, as systemd reads it otherwise', () => {
+test("a backslash in a file's value is reported by its variable, because systemd reads it differently", () => {
   const env = { SECRET: String.raw`can\ary`, END: 'canary\\', PLAIN: 'a/b', OF_THE_SHELL: 'a\\b' };
   const fileOf = (name: string) => (name === 'OF_THE_SHELL' ? null : 'mirror.env');
   const found = backslashWarnings(env, fileOf);
@@ -73,15 +73,15 @@ describe('what files add to the environment', () => {
       ].map(([name, { value, path }]) => [name, `${value} of ${path}`]),
     );
 
-  test('is what is not set there, be it to nothing', () => {
+  test('is only what is not set there, not even to nothing', () => {
     expect(added({ A: 'x', B: '' }, { A: '1', B: '2', C: '3' })).toEqual({ C: '3 of file 0' });
   });
 
-  test('is the last file’s', () => {
+  test('comes from the last file that sets it', () => {
     expect(added({}, { A: '1', B: '1' }, { A: '2' })).toEqual({ A: '2 of file 1', B: '1 of file 0' });
   });
 
-  test('is no secret that the environment has in the other way', () => {
+  test('leaves out a secret that the environment sets in the other form', () => {
     expect(added({ SECRET_FILE: '/run/s' }, { SECRET: 's' })).toEqual({});
     expect(added({ SECRET: 's' }, { SECRET_FILE: '/run/s' })).toEqual({});
     expect(added({ SECRET: '' }, { SECRET_FILE: '/run/s' })).toEqual({});
@@ -89,7 +89,7 @@ describe('what files add to the environment', () => {
     expect(added({ A_FILE: 'x' }, { A: '1' })).toEqual({ A: '1 of file 0' });
   });
 
-  test('is one of the two ways of a secret, where files say both; an empty line says nothing', () => {
+  test('is only one form of a secret, the last one that is not empty', () => {
     expect(added({}, { SECRET: 's' }, { SECRET_FILE: '/run/s' })).toEqual({
       SECRET_FILE: '/run/s of file 1',
     });
@@ -109,12 +109,12 @@ describe('--env-file', () => {
       ['a', 'b'],
     ],
     [['sql', '--', '--env-file', 'a'], ['sql', '--', '--env-file', 'a'], []],
-  ])('%j', (argv, rest, paths) => {
+  ])('is taken out of %j', (argv, rest, paths) => {
     expect(takeEnvFiles(argv)).toEqual({ rest, paths });
   });
 
   test.each([[['status', '--env-file']], [['--env-file=']], [['--env-file', '--json']]])(
-    '%j has no file',
+    'is rejected without a file: %j',
     (argv) => {
       expect(() => takeEnvFiles(argv)).toThrow(UsageError);
     },
@@ -133,11 +133,11 @@ describe('certificate authorities for Node.js', () => {
   test.each([
     ['/nowhere.pem', 'the path of a readable file of certificates in PEM (ENOENT)'],
     ['/no.pem', 'the path of a readable file of certificates in PEM'],
-  ])('%s is none', (path, expected) => {
+  ])('%s is rejected', (path, expected) => {
     expect(trusting({ NODE_EXTRA_CA_CERTS: path })).toEqual({ variable: 'NODE_EXTRA_CA_CERTS', expected });
   });
 
-  test('where none are named, there is nothing to do', () => {
+  test('nothing happens if none are named', () => {
     expect(trusting({ NODE_USE_SYSTEM_CA: '0', NODE_EXTRA_CA_CERTS: '' })).toBeNull();
   });
 });

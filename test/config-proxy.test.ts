@@ -10,7 +10,7 @@ const load = (env: Readonly<Record<string, string>>) =>
   loadConfig({ ...CREDENTIAL, ...env }, (path) => FILES[path] ?? '');
 
 test.each(['http://p:3128', 'https://p', 'http://u:p%40@p:1/', 'http://token@[::1]:8', 'HTTP://P'])(
-  '%s is a proxy',
+  '%s is accepted as a proxy',
   (url) => {
     expect(load({ HTTPS_PROXY: url, HTTP_PROXY: url }).partner.proxy.https?.read()).toBe(url);
   },
@@ -31,7 +31,7 @@ test.each([
   'http://u:can/ary@p',
   'http://a b',
   'http://can%3Aary@p',
-])('%s is none: a problem of configuration that does not show it', (url) => {
+])('%s is a configuration problem that does not show the value', (url) => {
   for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy']) {
     const expected = new RegExp(`\n${name}: expected an http:// or https:// URL such as .*, without path`);
     expect(() => load({ [name]: url })).toThrow(expected);
@@ -39,7 +39,7 @@ test.each([
   }
 });
 
-test('a problem names the spelling that has the value, and its example is not taken for a login', () => {
+test('a problem names the spelling that was used, and its example is not masked as a login', () => {
   const told = (env: Readonly<Record<string, string>>) => {
     try {
       load(env);
@@ -58,7 +58,7 @@ test('a problem names the spelling that has the value, and its example is not ta
   expect(createScrubber(() => []).text(example)).toBe(example);
 });
 
-test('lower case goes first, where it is not empty, and warns of nothing', () => {
+test('lower case takes precedence unless it is empty, without a warning', () => {
   const env = {
     HTTPS_PROXY: 'http://upper',
     https_proxy: 'http://lower',
@@ -73,22 +73,22 @@ test('lower case goes first, where it is not empty, and warns of nothing', () =>
 });
 
 test.each('FTP_PROXY ftp_proxy ALL_PROXY all_proxy no_proxy NO_PROXY RSYNC_PROXY'.split(' '))(
-  '%s is no misspelt variable of ours',
+  '%s is not reported as a misspelt variable',
   (name) => {
     expect(load({ [name]: 'x' }).warnings).toEqual([]);
   },
 );
 
-test('a misspelt one is named', () => {
+test('a misspelt proxy variable is reported', () => {
   expect(load({ HTTPS_PROXI: 'http://p' }).warnings).toEqual([
     expect.stringContaining('did you mean HTTPS_PROXY?'),
   ]);
 });
 
-describe('its credentials', () => {
+describe('the credentials of a proxy', () => {
   const login = Buffer.from('ann:can@ry').toString('base64');
 
-  test('are hidden in each spelling, and its address is not', () => {
+  test('are hidden in each spelling, but its address is not', () => {
     const { secrets } = load({
       https_proxy: 'http://ann:can%40ry@proxy:3128',
       HTTP_PROXY: 'http://token%2F1@proxy',
@@ -102,7 +102,7 @@ describe('its credentials', () => {
     expect(createScrubber(open).text('the proxy http://proxy:3128 is away')).toContain('http://proxy:3128');
   });
 
-  test('are masked where settings are shown', () => {
+  test('are masked when settings are shown', () => {
     const env = {
       https_proxy: 'http://ann:canary@proxy:3128',
       HTTP_PROXY: 'http://canary@proxy',
@@ -122,7 +122,7 @@ describe('its credentials', () => {
     expect(JSON.stringify(rows)).not.toContain('canary');
   });
 
-  test('may be in a file', () => {
+  test('may come from a file', () => {
     FILES['/run/proxy'] = 'http://ann:one@proxy\n';
     const { partner, secrets } = load({ HTTPS_PROXY_FILE: '/run/proxy' });
     FILES['/run/proxy'] = 'http://ann:two@proxy\n';
@@ -132,7 +132,7 @@ describe('its credentials', () => {
   });
 });
 
-describe('from an environment file', () => {
+describe('proxy variables in an environment file', () => {
   const added = (env: Readonly<Record<string, string>>, ...files: Readonly<Record<string, string>>[]) =>
     Object.fromEntries(
       [
@@ -144,7 +144,7 @@ describe('from an environment file', () => {
       ].map(([name, { value }]) => [name, value]),
     );
 
-  test('its two spellings are one variable, over which the environment takes precedence', () => {
+  test('are one variable in both spellings, and the environment takes precedence', () => {
     expect(added({}, { https_proxy: 'b', HTTPS_PROXY: 'a', A: '1' })).toEqual({ HTTPS_PROXY: 'b', A: '1' });
     expect(added({}, { https_proxy: '', HTTPS_PROXY: 'a' })).toEqual({ HTTPS_PROXY: 'a' });
     expect(added({}, { https_proxy: 'a' }, { HTTPS_PROXY: 'b' })).toEqual({ HTTPS_PROXY: 'b' });

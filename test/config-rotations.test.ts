@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../src/config/config.ts';
 import { createScrubber } from '../src/telemetry/log/scrub.ts';
 
-/** A configuration whose secrets are in files, and what puts the `n`th value of each in its place. */
+/** Returns a configuration whose secrets are in files, and a function that puts the `n`th value of each in place. */
 function rotating() {
   const content: Record<string, string> = {};
   const put = (n: number) => {
@@ -26,7 +26,7 @@ function rotating() {
   return { rotate, secrets: config.secrets };
 }
 
-test('of values that are replaced again and again the first and the last few are kept out of lines', () => {
+test('after many rotations, the first and the last few values are still hidden from log lines', () => {
   const { rotate, secrets } = rotating();
   for (let n = 1; n <= 1000; n += 1) rotate(n);
   expect(secrets()).toEqual(
@@ -39,7 +39,7 @@ test('of values that are replaced again and again the first and the last few are
   );
 });
 
-test('a value that comes back counts as the last one', () => {
+test('a value that returns counts as the latest one', () => {
   const { rotate, secrets } = rotating();
   for (let n = 1; n <= 5; n += 1) rotate(n);
   rotate(1);

@@ -2,19 +2,19 @@ import { expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../src/config/config.ts';
 import { settingsWith } from './support/settings.ts';
 
-test('blanks around a value are not part of it, and nothing else is nothing', () => {
+test('blanks around a value are ignored, and a blank value is unset', () => {
   const { intervals, log } = settingsWith({ DELTA_INTERVAL: ' 7m\t', LOG_LEVEL: '  ' });
   expect([intervals.deltaMs, log.level]).toEqual([420_000, settingsWith().log.level]);
 });
 
 test.each(['https://partner.example/v1?', 'https://partner.example/v1#', 'https://partner.example/?key=1'])(
-  'a base URL with a query or a fragment is refused, be it empty: %s',
+  'a base URL with a query or a fragment is rejected, even if that is empty: %s',
   (url) => {
     expect(() => settingsWith({ PARTNER_BASE_URL: url })).toThrow(/\nPARTNER_BASE_URL: expected an https/);
   },
 );
 
-test('a list has each of its items once, in their order', () => {
+test('a list keeps each item once, in order', () => {
   const { partner } = settingsWith({ PARTNER_PRICE_FIELDS: 'price, amount,price ,lowest' });
   expect(partner.fields.price).toEqual(['price', 'amount', 'lowest']);
 });
@@ -29,7 +29,7 @@ function problemsOf(env: Readonly<Record<string, string>>): ConfigError {
   throw new Error('nothing is wrong');
 }
 
-test('what is not set is called so, with the name that was probably meant, and what to do', () => {
+test('a missing setting is reported as not set, with the probable misspelling and a remedy', () => {
   const names = { PARTNER_BASEURL: 'https://x', partner_secret: 'canary', PARTNER_API_KEY: 'k' };
   const { message, hint, warnings } = problemsOf(names);
   expect(message).toContain('\nPARTNER_BASE_URL: not set; expected an https:// URL');
@@ -55,14 +55,14 @@ test('what is not set is called so, with the name that was probably meant, and w
   expect(wrong.hint).toBe('correct HTTP_PORT');
 });
 test.each(['prod', 'ร้าน 1', 'חנות', `<b>"it's"</b>`, 'x'.repeat(64), '👟'.repeat(64)])(
-  'a mirror may be called %s',
+  '%s is accepted as the name of a mirror',
   (name) => {
     expect(settingsWith({ MIRROR_NAME: ` ${name} ` }).log.mirrorName).toBe(name);
   },
 );
 
 test.each(['x'.repeat(65), 'a\u202Eb', 'a\nb', 'a\u0000b', 'a\u200Bb', 'a\uD800b', 'a\u2028b'])(
-  'and never %j, which nobody could read or trust',
+  '%j is rejected as the name of a mirror',
   (name) => {
     expect(() => settingsWith({ MIRROR_NAME: name })).toThrow(
       /\nMIRROR_NAME: expected 1 to 64 characters, none of them invisible/,
@@ -70,20 +70,20 @@ test.each(['x'.repeat(65), 'a\u202Eb', 'a\nb', 'a\u0000b', 'a\u200Bb', 'a\uD800b
   },
 );
 
-test('runbooks are linked to under a web address', () => {
+test('a web address is accepted as the base of runbook links', () => {
   const base = (text: string) => settingsWith({ RUNBOOK_URL_BASE: text }).http.runbookUrlBase;
   expect(base('https://wiki.example.com/a/')).toBe('https://wiki.example.com/a');
   expect(base('http://wiki')).toBe('http://wiki');
 });
 
 test.each(['javascript:alert(1)', 'wiki', '/a', 'https://u:p@wiki/', 'https://wiki/?a', 'data:text/html,x'])(
-  'and never under %s',
+  '%s is rejected as the base of runbook links',
   (base) => {
     expect(() => settingsWith({ RUNBOOK_URL_BASE: base })).toThrow(/RUNBOOK_URL_BASE: expected an http/);
   },
 );
 
-test('a secret of a webhook is not shown, whichever variable it was pasted into', () => {
+test('a webhook secret is not shown, whichever variable it was pasted into', () => {
   const { message } = problemsOf({ HTTP_PORT: 'whsec_bGVhay1vZi1hLXNlY3JldA==' });
   expect(message).toMatch(/HTTP_PORT: expected/);
   expect(message).not.toContain('bGVhay');

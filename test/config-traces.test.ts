@@ -6,7 +6,7 @@ import { createScrubber } from '../src/telemetry/log/scrub.ts';
 const CREDENTIAL = { PARTNER_BASE_URL: 'https://partner.example', PARTNER_API_KEY: 'k', PARTNER_SECRET: 's' };
 const load = (env: Readonly<Record<string, string>>) => loadConfig({ ...CREDENTIAL, ...env }, () => '');
 
-test('traces are off by default, and of what applies nothing is unusual', () => {
+test('traces are off by default, with the standard defaults', () => {
   expect(load({}).traces).toEqual({
     endpoint: null,
     url: null,
@@ -43,13 +43,13 @@ test.each([
   ['OTEL_SDK_DISABLED', 'yes'],
   ['OTEL_BSP_SCHEDULE_DELAY', '0'],
   ['OTEL_BSP_MAX_QUEUE_SIZE', 'many'],
-])('%s=%s is named as unusable, without what may be a secret', (name, value) => {
+])('%s=%s is rejected by name, without what may be a secret', (name, value) => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', [name]: value };
   expect(() => load(env)).toThrow(new RegExp(`\n${name}: expected `));
   expect(() => load(env)).not.toThrow(/canary/);
 });
 
-describe('what a platform has set for other programs', () => {
+describe('OpenTelemetry variables set for other programs', () => {
   const OFF: Readonly<Record<string, string>>[] = [
     {},
     { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
@@ -57,7 +57,7 @@ describe('what a platform has set for other programs', () => {
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317', OTEL_TRACES_EXPORTER: 'none' },
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'grpc://collector:4317', OTEL_SDK_DISABLED: 'true' },
   ];
-  test.each(OFF)('ends no start where no traces are sent: %j', (env) => {
+  test.each(OFF)('do not prevent a start if no traces are sent: %j', (env) => {
     const { traces, warnings } = load({
       ...env,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
@@ -78,30 +78,30 @@ describe('what a platform has set for other programs', () => {
     expect(warnings.join()).not.toContain('canary');
   });
 
-  test('is no traces in any letter case', () => {
+  test('disable traces in any letter case', () => {
     expect(load({ OTEL_SDK_DISABLED: 'True' })).toMatchObject({ traces: { disabled: true }, warnings: [] });
   });
 
-  test('in two ways is ignored in both', () => {
+  test('are ignored in both forms if both are set', () => {
     const name = 'OTEL_EXPORTER_OTLP_HEADERS';
     expect(load({ [name]: 'a=b', [`${name}_FILE`]: '/f' }).traces.headers).toBeNull();
   });
 });
 
-test('the ends of the ratio are valid', () => {
+test('a sampling ratio may be 0 or 1', () => {
   expect(['0', '1', '0.01'].map((text) => load({ OTEL_TRACES_SAMPLER_ARG: text }).traces.ratio)).toEqual([
     0, 1, 0.01,
   ]);
 });
 
-test('headers are pairs with encoded values, names in lower case', () => {
+test('headers are pairs with encoded values, and their names become lower case', () => {
   expect(parseHeaderPairs('Authorization=Basic%20YTpiPQ==, X-Tenant = t , ')).toEqual({
     authorization: 'Basic YTpiPQ==',
     'x-tenant': 't',
   });
 });
 
-test('the values of headers are scrubbed from lines, what is as short as a number is not', () => {
+test('values of headers are scrubbed from log lines, except very short ones', () => {
   const config = load({
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20hunter2-token,x-tenant=1',
     OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'api-key=other%2Fcanary',
@@ -112,7 +112,7 @@ test('the values of headers are scrubbed from lines, what is as short as a numbe
   );
 });
 
-test('other variables of OpenTelemetry are no misspelt ones of ours', () => {
+test('other variables of OpenTelemetry are not reported as misspelt', () => {
   const { warnings } = load({
     OTEL_RESOURCE_ATTRIBUTES: 'a=b',
     OTEL_EXPORTER_OTLP_TIMEOUT: '1000',

@@ -9,7 +9,7 @@ import { SETTINGS } from '../src/config/settings.ts';
 import { sessionConnection } from '../src/store/connection/session.ts';
 import { runs } from './support/soak.ts';
 
-/** What is wrong with these settings of a command that uses the mirror, as it is said; null: nothing. */
+/** Returns the problems of these settings for a command that uses the mirror; null: none. */
 function problemsOf(env: Record<string, string>, content: Record<string, string> = {}): string[] | null {
   try {
     loadConfig(env, (path) => content[path] ?? '', { need: 'database' });
@@ -34,12 +34,12 @@ test.each([
       'postgres://u:pa/ss@h/d',
       'postgres://u:50%off@h/d',
       'postgres://h:99999/d',
-      // One of the two drivers tries one after the other, the other takes all of that for a name.
+      // One of the two drivers tries the hosts one after the other, the other takes them for a single name.
       'postgres://u:p@a:5432,b:5433/d',
       'postgres://a,b/d?target_session_attrs=read-write',
       'postgres://a%2Cb/d',
       'postgres:///d?host=a,b',
-      // Without brackets, the port could be any of its ends.
+      // Without brackets, the port could be any part at the end.
       'postgres://u:p@::1/d',
       'postgres://u:p@fd00::1:5432/d',
     ],
@@ -50,7 +50,7 @@ test.each([
     [
       'redis://:pa#ss@h',
       'rediss://u:50%off@h',
-      // No number of a database, and options of the driver that are the program's.
+      // No database number, or driver options that belong to the program.
       'redis://h/queues',
       'redis://h/1/2',
       'redis://h?db=1',
@@ -59,12 +59,12 @@ test.each([
       'redis://h?family=x',
     ],
   ],
-])('%s takes %j and refuses %j', (name, good, bad) => {
+])('%s accepts %j and rejects %j', (name, good, bad) => {
   expect(good.map((value) => problemsOf({ [name]: value }))).toEqual(good.map(() => null));
   expect(bad.filter((value) => problemsOf({ [name]: value }) === null)).toEqual([]);
 });
 
-test('one whose password is not percent-encoded is named, in a file too, and not shown', () => {
+test('a URL whose password is not percent-encoded is reported without it, even if it is in a file', () => {
   const encoded = 'special characters in user and password percent-encoded (# as %23, / as %2F, % as %25)';
   const problems = problemsOf(
     { DATABASE_URL: 'postgres://u:canary#x@h/d', REDIS_URL_FILE: '/run/redis' },
@@ -76,7 +76,7 @@ test('one whose password is not percent-encoded is named, in a file too, and not
   ]);
 });
 
-test('parameters that a driver would take for its own, or reads otherwise than the other, are named', () => {
+test('parameters that a driver would take for its own, or the two read differently, are rejected', () => {
   const problemOf = (query: string) =>
     problemsOf({ DATABASE_URL: `postgres://u:p@h/d?${query}` })?.join() ?? null;
   const own = Object.keys(postgres('postgres://h/d', { max: 1 }).options);
@@ -97,7 +97,7 @@ test('parameters that a driver would take for its own, or reads otherwise than t
     expect(problemOf(query)).toBeNull();
 });
 
-test('no parameter of DATABASE_URL is an option of its driver in the place of a setting', () => {
+test('no parameter of DATABASE_URL overrides an option of its driver', () => {
   const plain = postgres('postgres://h/d', { max: 1 }).options;
   // Host and port are read from there on purpose.
   for (const name of Object.keys(plain).filter((each) => each !== 'host' && each !== 'port')) {
@@ -112,7 +112,7 @@ function expectOneHost(hosts: readonly string[]): void {
   if (hosts.length > 1) throw new Error('several hosts');
 }
 
-/** The name of a database can be read, and is the same to both drivers. */
+/** Throws unless the name of the database can be read, and is the same for both drivers. */
 function expectOneName(url: string): void {
   decodeURIComponent(URL.parse(url)?.pathname ?? '');
   const { url: connectionString, options: _, ...connection } = sessionConnection(url);
@@ -120,7 +120,7 @@ function expectOneName(url: string): void {
   strictEqual(new pg.Client({ connectionString }).database, connection.database);
 }
 
-/** Of its path and parameters Redis's driver takes the number of a database, and no other option. */
+/** Throws unless Redis's driver takes only a database number from path and parameters. */
 function expectDatabase(url: string): void {
   const { db = 0 } = new Redis(url, { lazyConnect: true }).options;
   const { pathname, search } = new URL(url);
@@ -137,13 +137,13 @@ const drivers: Record<string, { scheme: string; read: (url: string) => unknown }
   },
   REDIS_URL: { scheme: 'redis', read: (url) => expectDatabase(url) },
 };
-test('what stands behind an empty query is no host', () => {
+test('text after an empty query is not taken for a host', () => {
   expect(problemsOf({ DATABASE_URL: 'postgres://?#,u' })).toBeNull();
   expect(problemsOf({ DATABASE_URL: 'postgres://#,u' })).not.toBeNull();
 });
 
 test.each(Object.entries(drivers))(
-  '%s takes what its driver can read, of one host, and nothing else',
+  '%s accepts exactly the URLs of one host that its driver can read',
   (name, driver) => {
     const piece = constantFrom(...'u : @ / ? # % , [ ] 1 . %23 %zz %E4 host a:1,b:2'.split(' '));
     assert(
@@ -164,7 +164,7 @@ test.each(Object.entries(drivers))(
 
 const HTTP_HOST = SETTINGS.HTTP_HOST.rule;
 
-test('HTTP_HOST is a name or an address, without a port', () => {
+test('HTTP_HOST accepts a name or an address, without a port', () => {
   const hostOf = (text: string) => HTTP_HOST.safeParse(text).data;
   for (const text of ['::', '::1', 'fe80::1%eth0', 'localhost', 'Mirror_1.example.'])
     expect(hostOf(text)).toBe(text);
@@ -173,7 +173,7 @@ test('HTTP_HOST is a name or an address, without a port', () => {
     expect([text, hostOf(text)]).toEqual([text, undefined]);
 });
 
-test('a base URL with what every route begins with is warned of', () => {
+test('a base URL that ends with the prefix of every route is a warning', () => {
   const warned = (PARTNER_BASE_URL: string) =>
     loadConfig({ PARTNER_BASE_URL, PARTNER_API_KEY: 'k', PARTNER_SECRET: 's' }, () => '').warnings;
   const told = ['PARTNER_BASE_URL ends in /partner, which every route adds: leave it out'];

@@ -9,7 +9,7 @@ const CREDENTIAL = {
   PARTNER_SECRET: 'hunter2-secret',
 };
 
-/** Files held in a plain object that tests change; an absent one is ENOENT. */
+/** Reads files held in a plain object that tests change; a missing one is ENOENT. */
 function files(content: Record<string, string> = {}) {
   return (path: string) => {
     const text = content[path];
@@ -45,7 +45,7 @@ function problemCount(env: Record<string, string>) {
 
 const HTTP = { host: '127.0.0.1', allowedHosts: null, statusPage: true, runbookUrlBase: null };
 
-test('with the credential alone, everything else has the documented default', () => {
+test('with only the credential set, everything else has its documented default', () => {
   const { secrets, partner, database, queues, traces: _, ...rest } = load();
   expect(partner).toMatchObject({
     baseUrl: 'https://api.partner.example/v1',
@@ -96,7 +96,7 @@ test('with the credential alone, everything else has the documented default', ()
   expect(secrets()).toContain('hunter2-secret');
 });
 
-test('the defaults that the table shows are the values that apply', () => {
+test('the defaults shown in the table are the effective ones', () => {
   const shown = Object.fromEntries(
     Object.entries<Setting>(SETTINGS).flatMap(([name, setting]) =>
       setting.default === undefined ? [] : [[name, setting.default]],
@@ -111,7 +111,7 @@ test('the defaults that the table shows are the values that apply', () => {
   expect(VARIABLES.filter((v) => v.default === null).map((v) => v.name)).toEqual(Object.keys(CREDENTIAL));
 });
 
-test('every setting has a place of its own, and the name of a duration’s says its unit', () => {
+test('every setting has its own path, and that of a duration names its unit', () => {
   const paths = Object.values(SETTINGS).map(({ path }) => path);
   expect(new Set(paths).size).toBe(paths.length);
   const durations = Object.values(SETTINGS).filter(({ rule }) => rule.description?.startsWith('a duration'));
@@ -119,7 +119,7 @@ test('every setting has a place of its own, and the name of a duration’s says 
   expect(durations.map(({ path }) => path).filter((path) => !path.endsWith('Ms'))).toEqual([]);
 });
 
-test('an empty variable is an unset one', () => {
+test('an empty variable counts as unset', () => {
   const blank = Object.fromEntries(VARIABLES.map((v) => [v.name, '']));
   expect(load({ ...blank, ...CREDENTIAL }).http.port).toBe(9464);
   expect(variablesOf({ PARTNER_SECRET: '' })).toEqual(['PARTNER_SECRET']);
@@ -187,13 +187,13 @@ test.each([
       'http://127.0.0.1.evil.example',
     ],
   ],
-])('%s takes %j and refuses %j', (name, good, bad) => {
+])('%s accepts %j and rejects %j', (name, good, bad) => {
   expect(good.filter((value) => problemCount({ [name]: value }) > 0)).toEqual([]);
   expect(bad.filter((value) => problemCount({ [name]: value }) !== 1)).toEqual([]);
   expect(variablesOf({ [name]: bad[0] })).toEqual([name]);
 });
 
-test('http to a host that is not loopback needs PARTNER_ALLOW_INSECURE and is warned about', () => {
+test('http to a host other than loopback needs PARTNER_ALLOW_INSECURE and is warned about', () => {
   const config = load({ PARTNER_BASE_URL: 'http://sandbox:8080', PARTNER_ALLOW_INSECURE: 'true' });
   expect(config.partner.baseUrl).toBe('http://sandbox:8080');
   expect(config.warnings).toEqual([expect.stringContaining('clear text')]);
@@ -204,19 +204,19 @@ test('http to a host that is not loopback needs PARTNER_ALLOW_INSECURE and is wa
   ).toEqual([]);
 });
 
-test('a live budget above BULK_MAX_SKUS is a problem; the default one gives way', () => {
+test('a live budget above BULK_MAX_SKUS is a problem, but the default is lowered', () => {
   expect(variablesOf({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '11' })).toEqual(['BULK_LIVE_BUDGET']);
   expect(load({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '10' }).bulk).toEqual({ maxSkus: 10, liveBudget: 10 });
   expect(load({ BULK_MAX_SKUS: '3' }).bulk).toEqual({ maxSkus: 3, liveBudget: 3 });
 });
 
-test('a share that rounds to no request at all is a problem', () => {
+test('a share that rounds to no request is a problem', () => {
   expect(variablesOf({ PARTNER_RATE_LIMIT: '10', PARTNER_RATE_SHARE: '0.05' })).toEqual([
     'PARTNER_RATE_SHARE',
   ]);
 });
 
-test('values are shown in problems except where they are secret or may hold a credential', () => {
+test('problems show values, except those that are secret or may contain a credential', () => {
   const leaks = ['leak-1\n', 'leak:2', 'mysql://leak-3@h', 'http://leak-4', 'https://leak-5:x@h'];
   const { message, problems } = problemsOf(() =>
     load({
@@ -249,7 +249,7 @@ describe('secrets in files', () => {
     ['abc\n\n', 'ends in a newline'],
     ['a\nb', 'has more than one line'],
     ['abc\r', 'ends in a carriage return (CR)'],
-  ])('%j is refused by name, without being shown', (content, blemish) => {
+  ])('%j is rejected by name, without being shown', (content, blemish) => {
     const error = problemsOf(() => load(env, { '/run/s': content }));
     expect(error.problems).toEqual([
       {
@@ -261,7 +261,7 @@ describe('secrets in files', () => {
     ]);
   });
 
-  test('an unreadable file is a problem with its reason; the value is not shown, for it may be the secret itself', () => {
+  test('an unreadable file is reported with its reason but not its path, which may be the secret itself', () => {
     expect(problemsOf(() => load({ ...env, PARTNER_SECRET_FILE: 'hunter2' })).problems).toEqual([
       { variable: 'PARTNER_SECRET_FILE', expected: 'the path of a readable file (ENOENT)' },
     ]);
@@ -271,7 +271,7 @@ describe('secrets in files', () => {
     expect(variablesOf({ PARTNER_SECRET_FILE: '/run/s' }, { '/run/s': 'x' })).toEqual(['PARTNER_SECRET']);
   });
 
-  test('a rotation is seen by refresh, and only by refresh', () => {
+  test('a rotation takes effect only by refresh', () => {
     const content: Record<string, string> = { '/run/s': 'old\n' };
     const { partner, secrets } = load(env, content);
     expect(partner.secret.refresh()).toBe(false);
@@ -283,7 +283,7 @@ describe('secrets in files', () => {
     expect(secrets()).toEqual(expect.arrayContaining(['old', 'new', 'key-1:old', 'key-1:new']));
   });
 
-  test('a file that is gone, empty or half-written keeps the present value', () => {
+  test('a file that is missing, empty or half-written keeps the current value', () => {
     const content: Record<string, string> = { '/run/s': 'old\n' };
     const { secret } = load(env, content).partner;
     for (const broken of ['', 'half\nwritten']) {
@@ -299,7 +299,7 @@ describe('secrets in files', () => {
     expect(load().partner.secret.refresh()).toBe(false);
   });
 
-  test('DATABASE_URL and REDIS_URL come from files as well', () => {
+  test('DATABASE_URL and REDIS_URL may come from files, too', () => {
     const config = load(
       { DATABASE_URL_FILE: '/run/db', REDIS_URL_FILE: '/run/redis' },
       { '/run/db': 'postgres://u:p%40ss@h/d\n', '/run/redis': 'rediss://h\n' },
@@ -310,7 +310,7 @@ describe('secrets in files', () => {
   });
 });
 
-describe('what a command does not need', () => {
+describe('a setting that a command does not need', () => {
   test('is neither required nor read by `database`', () => {
     const config = loadConfig({ PARTNER_SECRET_FILE: '/gone', DATABASE_URL: 'postgres://h/d' }, files(), {
       need: 'database',
@@ -343,7 +343,7 @@ describe('warnings', () => {
   });
 
   test.each('REDIS_PORT DATABASE_NAME PATH LOG_COLOUR CATALOG_MIRROR_PORT NODE_ENV'.split(' '))(
-    '%s is not ours to judge',
+    'are not given for %s, which is not ours',
     (name) => {
       expect(load({ [name]: 'x' }).warnings).toEqual([]);
     },

@@ -15,7 +15,7 @@ function variablesOf(env: Record<string, string>): string[] {
   return [];
 }
 
-test('daily prices are kept for no shorter time than the changes that are newer', () => {
+test('daily prices must be kept at least as long as the changes', () => {
   expect(variablesOf({ DAILY_RETENTION: '8d', HISTORY_RETENTION: '9d' })).toEqual(['DAILY_RETENTION']);
   expect(variablesOf({ DAILY_RETENTION: '8d' })).toEqual(['DAILY_RETENTION']);
   expect(variablesOf({ DAILY_RETENTION: '6d' })).toEqual(['DAILY_RETENTION']);

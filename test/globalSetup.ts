@@ -13,10 +13,11 @@ import { makeTemplate, migrateTemplate } from './support/template.ts';
 declare module 'vitest' {
   export interface ProvidedContext {
     /**
-     * Administrator's URL of the Postgres server that the whole run shares; `test/support/db.ts` makes databases on it.
+     * Administrator's URL of the Postgres server that the whole run shares; `test/support/db.ts` creates databases
+     * on it.
      */
     postgresUrl: string;
-    /** A Redis that tests may use, or null where none can be had. */
+    /** A Redis that tests may use, or null if there is none. */
     redisUrl: string | null;
   }
 }
@@ -25,7 +26,7 @@ type Release = () => Promise<void>;
 
 const LOCAL_REDIS_PORT = 6379;
 
-/** True where something on 127.0.0.1:`port` answers PING as an unprotected Redis does, within half a second. */
+/** Decides whether something on 127.0.0.1:`port` answers PING like an unprotected Redis within half a second. */
 async function answersPing(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port });
@@ -52,7 +53,7 @@ async function startRedisContainer(): Promise<{ url: string; release: Release } 
       },
     };
   } catch {
-    // No engine, or no image to be had: the tests that need Redis skip themselves.
+    // Without an engine or an image, the tests that need Redis skip themselves.
     return null;
   }
 }
@@ -67,7 +68,9 @@ async function findRedis(): Promise<{ url: string; release: Release } | null> {
   return startRedisContainer();
 }
 
-/** Hundreds of daemons log in some ten times each: by default, each time takes a client 4096 rounds of hashing. */
+/**
+ * Hundreds of daemons log in some ten times each, and by default each login costs a client 4096 rounds of hashing.
+ */
 async function cheapenLogins(serverUrl: string): Promise<void> {
   const admin = connectPostgres(serverUrl, { max: 1 });
   const { username, password } = new URL(serverUrl);
@@ -76,13 +79,14 @@ async function cheapenLogins(serverUrl: string): Promise<void> {
 }
 
 /**
- * Hundreds of short sessions would plan every statement five times before one plan serves for all: a tenth of the
- * time. With `npm run test:postgres` servers plan as they do by themselves.
+ * By default, hundreds of short sessions would plan every statement five times before using a generic plan; this
+ * takes a tenth of the time. With `npm run test:postgres` servers plan as usual.
  */
 const PLANNED_ONCE = { plan_cache_mode: 'force_generic_plan' };
 
 /**
- * A server of the run's own, unless `TEST_POSTGRES_URL` has its administrator's URL: `npm run test:postgres` sets it.
+ * Starts the run's own server, unless `TEST_POSTGRES_URL` has the administrator's URL of another: `npm run
+ * test:postgres` sets it.
  */
 async function findPostgres(dataDir: string): Promise<{ url: string; stop: Release }> {
   const url = process.env['TEST_POSTGRES_URL'];
@@ -92,10 +96,10 @@ async function findPostgres(dataDir: string): Promise<{ url: string; stop: Relea
   return postgres;
 }
 
-/** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */
+/** Starts what the tests share, tells them where it is, and returns the function that stops it all. */
 export default async function setup(project: TestProject): Promise<Release> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-test-'));
-  // Run by root, the server is another user and has to get through this folder.
+  // If root runs the tests, the server runs as another user and has to pass through this folder.
   await chmod(folder, 0o711);
   const removeFolder = () => rm(folder, { recursive: true, force: true });
   let stopPostgres: Release = () => Promise.resolve();

@@ -11,7 +11,7 @@ test.each([
   ['index', 30],
   ['round-robin', 60],
   ['index', 60],
-] as const)('live prices are right as often as `plan` says, %s, ceiling %i', (livePolicy, liveCeiling) => {
+] as const)('live prices are as fresh as `plan` predicts: %s, ceiling %i', (livePolicy, liveCeiling) => {
   const skus = 2000;
   const measured = [1, 2].map((seed) => {
     const account = new Account(0.5 * DAY);
@@ -21,7 +21,8 @@ test.each([
   });
   const { live, roundMinutes } = capacityOf({ ...INPUT, skus, liveShare: 1, liveCeiling, livePolicy });
   const freshness = measured.reduce((sum, result) => sum + result.freshness, 0) / measured.length;
-  // Two markets of two thousand SKUs differ by as much; the learned index does not know the rates as the plan does.
+  // Two markets of two thousand SKUs differ by that much, and the learned index does not know the rates as the
+  // plan does.
   expect(Math.abs(live.freshness - freshness)).toBeLessThan(livePolicy === 'index' ? 0.015 : 0.008);
   expect(live.worstAge).toBeLessThanOrEqual(3.1 * roundMinutes);
 });

@@ -3,7 +3,7 @@ import { type LimitedPartner, PARTNERS } from '../../bench/ceiling/limiters.ts';
 import { ceilingFigures } from '../../bench/ceiling/results.ts';
 import { simulateCeiling } from '../../bench/ceiling/simulate.ts';
 
-test('of what each of sixteen partners allows, the production code learns to use what it is to reach', () => {
+test('the production code learns to use as much of each of sixteen limits as the target demands', () => {
   expect(PARTNERS).toHaveLength(16);
   const figures = [...ceilingFigures([3], 6)];
   expect(figures.filter(({ reach }) => reach !== undefined)).toHaveLength(3 * PARTNERS.length);
@@ -11,7 +11,7 @@ test('of what each of sixteen partners allows, the production code learns to use
 });
 
 test.each(['rolling 200 in 60 s', 'fixed 200 in 60 s'])(
-  '%s, as it stays for hours, is used to all but a hundredth, with one deferral in 500',
+  'a lasting limit of %s is used to 99 %, with at most one deferral in 500',
   (name) => {
     const partner = PARTNERS.find((one) => one.name === name) as LimitedPartner;
     const { all, deferred } = simulateCeiling(partner, {
@@ -24,7 +24,7 @@ test.each(['rolling 200 in 60 s', 'fixed 200 in 60 s'])(
   },
 );
 
-test('each limiter gives what it allows, and no more', () => {
+test('each limiter grants what it allows, and no more', () => {
   for (const { name, limiter } of PARTNERS) {
     const taken = limiter();
     let given = 0;

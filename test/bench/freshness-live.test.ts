@@ -8,11 +8,11 @@ import { expectFiguresReached, TIMEOUT } from './simulated-days.ts';
 test.for([
   ['live prices', 16],
   ['live prices below a ceiling', 20],
-] as const)('the simulated days of %s reach their figures', TIMEOUT, ([part, figures]) => {
+] as const)('the simulated days of %s reach their targets', TIMEOUT, ([part, figures]) => {
   expectFiguresReached(part, figures);
 });
 
-test('a hint of what is soon undone costs no freshness', () => {
+test('a hint about a move that is soon undone costs no freshness', () => {
   const gain = (hinted: boolean) => {
     const world = new World(2000, 'flash moves', 24, 8);
     const hints = informed(world, { source: 'good', recall: 0.5, precision: 0.5 }, 8);

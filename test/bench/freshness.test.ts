@@ -17,11 +17,11 @@ const HERE = [
   ['the pace', 12],
 ] as const;
 
-test.for(HERE)('the simulated days of %s reach their figures', TIMEOUT, ([part, figures]) => {
+test.for(HERE)('the simulated days of %s reach their targets', TIMEOUT, ([part, figures]) => {
   expectFiguresReached(part, figures);
 });
 
-test('no part of the bench is left out', () => {
+test('every part of the bench is run here or in freshness-live', () => {
   const live = ['live prices', 'live prices below a ceiling'];
   expect([...live, ...HERE.map(([part]) => part)]).toEqual(Object.keys(PARTS));
 });

@@ -17,8 +17,9 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { baseline, line } from '../store/manifest.ts';
 
 /*
- * What a re-baseline costs the database and the process, on a server of its own: WAL is counted by server. Pages are
- * not logged whole, so that WAL is what the rows take, and nobody vacuums, so that dead rows stay to be counted.
+ * What a re-baseline costs the database and the process, on its own server, because WAL is counted per server.
+ * Full page writes are off, so that WAL measures the rows alone, and so is autovacuum, so that dead rows remain to
+ * be counted.
  */
 
 type Server = Parameters<Parameters<typeof withMirrorDatabase>[0]>[0];
@@ -55,7 +56,7 @@ async function standing(sql: Sql, name: string, split: string): Promise<void> {
   await standOn(urlOf(server.url, name), split);
 }
 
-/** `skus` lines, `changed` of them, far from each other, with another hash than before. */
+/** Returns `skus` lines, `changed` of them, spread evenly, with another hash than before. */
 function linesOf(skus: number, changed = 0) {
   const moved = (n: number) => changed > 0 && n % (skus / changed) === 1;
   return Array.from({ length: skus }, (_, n) =>
@@ -63,7 +64,7 @@ function linesOf(skus: number, changed = 0) {
   );
 }
 
-test('WAL and dead rows of a re-baseline follow what changed, not the catalog', async () => {
+test('WAL and dead rows of a re-baseline depend on what changed, not on the size of the catalog', async () => {
   const found = [];
   for (const skus of SIZES) {
     const split = join(server.folder, `${skus}.tsv`);
@@ -83,7 +84,7 @@ test('WAL and dead rows of a re-baseline follow what changed, not the catalog', 
   for (const { same, changed, twice } of found) {
     expect(same.walBytes).toBeLessThan(300_000);
     expect(same.deadTuples).toBe(0);
-    // Each in catalog.skus and in the ledger.
+    // One in catalog.skus and one in the ledger.
     expect(changed.deadTuples).toBe(2 * CHANGED);
     expect(twice.deadTuples).toBe(4 * CHANGED);
     expect(changed.walBytes - same.walBytes).toBeLessThan(CHANGED * 2000);
@@ -92,7 +93,7 @@ test('WAL and dead rows of a re-baseline follow what changed, not the catalog', 
   expect(large.changed.walBytes).toBeLessThan(1.3 * small.changed.walBytes);
 });
 
-test('every way that the bench compares comes to the same end', async () => {
+test('all ways that the bench compares give the same result', async () => {
   const upstream = await startUpstream();
   const write = async (edition: 'former' | 'next') => {
     const files = {
@@ -122,7 +123,7 @@ test('every way that the bench compares comes to the same end', async () => {
         }),
       })),
     );
-    // Throws where two of them differ.
+    // Throws if two of them differ.
     await inRounds(Object.fromEntries(ran.map(({ name, run }) => [name, run])), 1, () => {});
   } finally {
     upstream.close();
@@ -147,7 +148,7 @@ test('the memory of a re-baseline does not grow with the catalog', async () => {
   };
   try {
     const few = await peakMb(10_000);
-    // Their lines alone are 34 MB, and as objects more.
+    // The lines alone take 34 MB, and more as objects.
     expect(await peakMb(200_000)).toBeLessThan(1.25 * few);
   } finally {
     upstream.close();

@@ -7,14 +7,14 @@ import { expect, test } from 'vitest';
 import type { Row } from '../../bench/frame/table.ts';
 
 /*
- * What is measured once a release runs on the statements of today: each work on a small catalog comes to its table.
- * Whether a figure is reached there (exit 1) says nothing.
+ * The benches that are measured once per release run with the current statements: each prints its table for a
+ * small catalog. Whether it reaches its target (exit 1) does not matter here.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
 /**
- * Those that take seconds so; `apply` asks of many SKUs, `start` and `traces` build and start programs, `scale` and
- * `ceiling` simulate days.
+ * Those that then take only seconds; `apply` asks for many SKUs, `start` and `traces` build and start programs,
+ * `scale` and `ceiling` simulate days.
  */
 const WORKS = ['rebaseline', 'claim', 'follow', 'scrape', 'size', 'bloat', 'read', 'statements --seconds 2'];
 
@@ -28,7 +28,7 @@ async function run(work: string, args: readonly string[]) {
   return { code, stderr };
 }
 
-test.for(WORKS)('bench:%s comes to its table', async (work) => {
+test.for(WORKS)('bench:%s runs to its table', async (work) => {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-works-'));
   try {
     const json = join(folder, 'rows.json');
@@ -50,7 +50,7 @@ test.for([
   ['freshness', ['--help'], '--seed 1 --seeds 5'],
   ['freshness', ['--part', 'other'], '--part: expected one of live prices,'],
   ['ceiling', ['--hours', 'six'], '--hours: expected a number'],
-] as const)('bench:%s %s is refused, with the options that there are', async ([work, options, says]) => {
+] as const)('bench:%s %s is rejected with the available options', async ([work, options, says]) => {
   const { code, stderr } = await run(work, options);
   expect(code).toBe(2);
   if (typeof says === 'string') expect(stderr).toContain(says);

@@ -7,7 +7,7 @@ import { WRONG_VALUES } from './wrong-values.ts';
 
 const COMMANDS = await loadCommands();
 
-/** What a command says of arguments before it runs, each problem by itself. */
+/** Returns the problems that a command finds in its arguments before it runs, one by one. */
 function problemsOf(name: string, argv: readonly string[]): readonly string[] {
   const command = COMMANDS.get(name);
   if (command === undefined) throw new Error(`no command ${name}`);
@@ -21,7 +21,7 @@ function problemsOf(name: string, argv: readonly string[]): readonly string[] {
 }
 
 test.each(WRONG_VALUES)(
-  '$name $arg is named beside an option that does not exist, each once',
+  '$name $arg is reported next to an unknown option, each once',
   ({ name, arg, said }) => {
     const problems = problemsOf(name, [arg, '--zzz']);
     expect(problems).toContain('--zzz: no such option');
@@ -30,7 +30,7 @@ test.each(WRONG_VALUES)(
   },
 );
 
-test('of each command with values all wrong ones are named at once', () => {
+test('each command reports all its wrong values at once', () => {
   for (const name of COMMANDS.keys()) {
     const wrong = WRONG_VALUES.filter((each) => each.name === name);
     const problems = problemsOf(name, [...wrong.map(({ arg }) => arg), '--zzz']);
@@ -38,7 +38,7 @@ test('of each command with values all wrong ones are named at once', () => {
   }
 });
 
-describe('what only follows from an option that is misspelt or incomplete is not told', () => {
+describe('a misspelt or incomplete option: problems that only follow from it are not reported', () => {
   test.each<[string, string[], string]>([
     ['run', ['--timeout', '5m', '--onec'], '--onec: no such option; did you mean --once?'],
     ['run', ['--timeout=5m', '--once=yes'], '--once: takes no value'],
@@ -66,7 +66,7 @@ describe('what only follows from an option that is misspelt or incomplete is not
   });
 });
 
-describe('an option is not the value of the one before it, whose variable was empty in the shell', () => {
+describe('an option behind one whose shell variable was empty is not taken for its value', () => {
   const missing = (option: string) =>
     `${option}: expects a value; one that begins with -- is written ${option}=--…`;
 
@@ -84,7 +84,7 @@ describe('an option is not the value of the one before it, whose variable was em
     expect(problemsOf(name, argv)).toEqual(said);
   });
 
-  test('but it may be, where it is written as one word with it', () => {
+  test('but is its value if both are written as one word', () => {
     const command = COMMANDS.get('sandbox');
     expect(command && readArguments(command, ['--secret=--log']).values).toEqual({
       secret: '--log',
@@ -92,7 +92,7 @@ describe('an option is not the value of the one before it, whose variable was em
   });
 });
 
-test('an option with two values is neither of them; what is said twice alike is said once', () => {
+test('an option with two different values is rejected, and one with the same value twice is accepted', () => {
   expect(problemsOf('export', ['--out', 'f', '--what', 'prices', '--what', 'history'])).toEqual([
     '--what: given twice, as prices and history; it is one of the two',
   ]);
@@ -100,7 +100,7 @@ test('an option with two values is neither of them; what is said twice alike is 
   expect(problemsOf('follow', ['--filter', 'sku=A', '--filter', 'sku=B'])).toEqual([]);
 });
 
-test('a word behind an option that takes none is one too many', () => {
+test('a word behind an option without a value is one too many', () => {
   expect(problemsOf('run', ['--onec', 'extra'])).toEqual([
     '--onec: no such option; did you mean --once?',
     'extra: not expected here',
@@ -108,7 +108,7 @@ test('a word behind an option that takes none is one too many', () => {
   expect(problemsOf('refresh', ['--zzz', 'A'])).toEqual(['--zzz: no such option']);
 });
 
-describe('refresh takes no word for a SKU that is hardly one: it would be mirrored under that name', () => {
+describe('refresh rejects words that are hardly SKUs, because it would mirror them under that name', () => {
   const control = 'not a SKU: it has a control character, such as the line end of a file from Windows';
   const blank = 'not a SKU: it begins or ends with a blank';
 
@@ -124,7 +124,7 @@ describe('refresh takes no word for a SKU that is hardly one: it would be mirror
     expect(refresh.problemsOf?.(args)).toEqual([said]);
   });
 
-  test('nor SKUs beside what is of the whole catalog', () => {
+  test('rejects SKUs together with an option for the whole catalog', () => {
     for (const option of ['--all', '--metadata']) {
       const args = readArguments(refresh, ['DD1391-100', option]);
       expect(refresh.problemsOf?.(args)).toEqual([`${option}: expected no SKUs with it, as it is of all`]);
@@ -133,12 +133,12 @@ describe('refresh takes no word for a SKU that is hardly one: it would be mirror
     expect(refresh.problemsOf?.(readArguments(refresh, ['DD1391-100', '--manifest']))).toEqual([]);
   });
 
-  test('but one with a blank in it', () => {
+  test('accepts a SKU that contains a blank', () => {
     expect(refresh.problemsOf?.(readArguments(refresh, ['AIR 1 2']))).toEqual([]);
   });
 });
 
-test('follow names a URL that cannot be used beside values that do not fit', async () => {
+test('follow reports an unusable URL together with values that do not fit', async () => {
   const args = readArguments(follow, ['--name', 'a', '--webhook', 'ftp://x', '--batch', '0']);
   await expect(follow.run({ ...args, print: () => {}, printed: async () => {} })).rejects.toMatchObject({
     kind: 'usage',
@@ -147,7 +147,7 @@ test('follow names a URL that cannot be used beside values that do not fit', asy
 });
 
 test.each(['-- of one SKU\nSELECT 1', '--\tof one SKU\nSELECT 1', '--\nSELECT 1'])(
-  'a query that begins with a comment, as in the documents, is no option: %j',
+  'a query that begins with a comment, as in the documents, is not taken for an option: %j',
   (query) => {
     const command = COMMANDS.get('sql');
     if (command === undefined) throw new Error('no command sql');
@@ -157,7 +157,7 @@ test.each(['-- of one SKU\nSELECT 1', '--\tof one SKU\nSELECT 1', '--\nSELECT 1'
   },
 );
 
-test('what every command has, and takes no value, says so, and is not told to be what was meant', () => {
+test('--help and --version with a value say that they take none, and are never suggested', () => {
   for (const name of COMMANDS.keys())
     expect(problemsOf(name, ['--help=zsh', '--version=1']).slice(0, 2)).toEqual([
       '--help: takes no value',
@@ -165,7 +165,7 @@ test('what every command has, and takes no value, says so, and is not told to be
     ]);
 });
 
-describe('a word with one dash is one option, not one for each of its letters', () => {
+describe('a word with a single dash is one option, not one for each of its letters', () => {
   test.each<[string, string[], string[]]>([
     ['verify', ['-json'], ['-json: no such option; did you mean --json?']],
     ['plan', ['-skus=300'], ['-skus: no such option; did you mean --skus?']],
@@ -181,12 +181,12 @@ describe('a word with one dash is one option, not one for each of its letters', 
     expect(problemsOf(name, argv)).toEqual(problems);
   });
 
-  test('but behind -- it is a word', () => {
+  test('but is an argument behind --', () => {
     expect(problemsOf('show', ['--', '-json'])).toEqual([]);
   });
 });
 
-test.each([' ', '\t', '\n', '\u00A0'])('a number that is nothing but %j is none', (blank) => {
+test.each([' ', '\t', '\n', '\u00A0'])('%j alone is not a number', (blank) => {
   expect(problemsOf('plan', [`--skus=${blank}`, '--zzz'])).toContainEqual(
     expect.stringMatching(/^--skus: expected/),
   );

@@ -20,8 +20,8 @@ const heldOf = (sku: string): HeldSku => ({
 type Fate = 'answered' | 'postponed' | 'silent';
 
 /**
- * Asks about all SKUs, on a clock that only sleeping moves; `fateOf` says what becomes of one so many seconds after
- * the beginning.
+ * Asks about all SKUs on a clock that only sleeping advances; `fateOf` returns the fate of a SKU that many seconds
+ * after the start.
  */
 async function ask(fateOf: (sku: string, seconds: number) => Fate, end = new AbortController()) {
   let now = 0;
@@ -52,7 +52,7 @@ async function ask(fateOf: (sku: string, seconds: number) => Fate, end = new Abo
   return { ...found, answered: found.answered.map(({ held }) => held.sku), marked, told };
 }
 
-test('asks about all of them, and goes on at once past those that are deferred or fail', async () => {
+test('asks about all SKUs, and continues at once past those that are deferred or fail', async () => {
   const found = await ask((sku) => (sku.endsWith('7') ? 'postponed' : 'answered'));
   expect(found).toMatchObject({ marked: SKUS, asked: 250, seconds: 0 });
   expect(found.answered).toEqual(SKUS.filter((sku) => !sku.endsWith('7')));
@@ -62,7 +62,7 @@ test('asks about all of them, and goes on at once past those that are deferred o
   ]);
 });
 
-test('waits as long as answers come, be each of them a minute and a half after the one before', async () => {
+test('waits as long as answers keep coming, even a minute and a half apart', async () => {
   const found = await ask((sku, seconds) =>
     sku === 'S98'
       ? seconds >= 90
@@ -76,7 +76,7 @@ test('waits as long as answers come, be each of them a minute and a half after t
   expect(found.answered).toEqual(SKUS);
 });
 
-test('once nothing is answered for two minutes it ends: what was answered is reported, and no others are marked', async () => {
+test('ends when nothing was answered for two minutes, reports the answers so far and marks no more SKUs', async () => {
   const gone = await ask((sku) => (Number(sku.slice(1)) < 130 ? 'answered' : 'silent'));
   expect(gone).toMatchObject({ asked: 200, marked: SKUS.slice(0, 200), answered: SKUS.slice(0, 130) });
   expect(gone.seconds).toBe(121);
@@ -87,7 +87,7 @@ test('once nothing is answered for two minutes it ends: what was answered is rep
   expect(await ask(() => 'silent')).toMatchObject({ asked: 100, answered: [], seconds: 121 });
 });
 
-test('a signal ends it, and what was answered by then is reported', async () => {
+test('ends at a signal, and reports what was answered by then', async () => {
   const end = new AbortController();
   const found = await ask((sku, seconds) => {
     if (seconds >= 10) end.abort();

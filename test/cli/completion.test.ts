@@ -14,7 +14,7 @@ const flagsOf = (name: string) => [
   '--version',
 ];
 
-/** What `completion` prints for a shell. */
+/** Returns what `completion` prints for a shell. */
 async function script(shell: string): Promise<string> {
   const printed: string[] = [];
   const run = COMMANDS.get('completion')?.run({
@@ -29,7 +29,7 @@ async function script(shell: string): Promise<string> {
   return printed.join('\n');
 }
 
-/** A line as far as it is typed when Tab is pressed, and what may stand there. */
+/** A command line as typed when Tab is pressed, and what may follow. */
 const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] = [
   ['', [...NAMES, 'help']],
   ['re', ['refresh', 'resume']],
@@ -44,7 +44,7 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['plan --live-', ['--live-share', '--live-ceiling', '--live-moves-every']],
   ['sandbox --seller-shipping ', ['yes', 'no']],
   ['sandbox --seller-shipping=n', ['no']],
-  // A value that nobody knows beforehand.
+  // A value that nobody can know beforehand.
   ['sandbox --port ', []],
   ['sandbox --port=', []],
   ['run --timeout 5', []],
@@ -52,7 +52,7 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['sandbox --port 0 --see', ['--seed']],
 ];
 
-/** Asks bash as readline does: with the words of the line, `=` being one of its own. */
+/** Asks bash as readline does, with the words of the line; `=` is a word of its own. */
 async function askBash(lines: readonly string[]): Promise<string[][]> {
   const asked = lines.map((typed) => {
     const words = `catalog-mirror ${typed}`.replaceAll('=', ' = ').split(/ +/);
@@ -70,7 +70,7 @@ async function askBash(lines: readonly string[]): Promise<string[][]> {
     .map((line) => line.split(' ').filter((word) => word !== ''));
 }
 
-test('bash offers what the command table has', async () => {
+test('bash offers what the command table contains', async () => {
   const offered = await askBash(CASES.map(([typed]) => typed));
   const told = CASES.map(([typed], at) => [typed, offered[at]?.toSorted()]);
   expect(told).toEqual(CASES.map(([typed, wanted]) => [typed, wanted.toSorted()]));
@@ -83,7 +83,7 @@ test('bash offers every option of every command', async () => {
 
 const hasZsh = spawnSync('zsh', ['-fc', 'zmodload zsh/zpty']).status === 0;
 
-test.skipIf(!hasZsh)('zsh offers the same', async () => {
+test.skipIf(!hasZsh)('zsh offers the same as the command table', async () => {
   const driver = fileURLToPath(new URL('ask.zsh', import.meta.url));
   const lines = CASES.map(([typed]) => typed);
   const { stdout, stderr } = spawnSync('zsh', ['-f', driver, ...lines], {
@@ -98,7 +98,7 @@ test.skipIf(!hasZsh)('zsh offers the same', async () => {
 });
 
 test.each([[[]], [['fish']], [['bash', 'zsh']], [['__proto__']]])(
-  '%j is no shell, and says which are',
+  '%j is rejected with the names of the supported shells',
   async (positionals) => {
     const asked = COMMANDS.get('completion')?.run({
       values: {},

@@ -15,7 +15,7 @@ const settingsIn = (stdout: string) => {
   return Object.fromEntries(settings.map(({ name, ...rest }) => [name, rest]));
 };
 
-/** Tests run side by side here: each takes away its own file. */
+/** Writes a file that its own test deletes, because the tests here run concurrently. */
 async function fileWith({ onTestFinished }: TestContext, text: string): Promise<string> {
   const path = join(await temporaryFolder(onTestFinished), 'mirror.env');
   await writeFile(path, text);
@@ -23,7 +23,7 @@ async function fileWith({ onTestFinished }: TestContext, text: string): Promise<
 }
 
 describe.concurrent('catalog-mirror config', () => {
-  test('shows what is in force, whichever way the program is started, and no secret', async (context) => {
+  test('shows the settings in force, however the program is started, and no secret', async (context) => {
     const { expect } = context;
     const path = await fileWith(
       context,
@@ -33,7 +33,7 @@ describe.concurrent('catalog-mirror config', () => {
     const ran = [
       await runProgram(['config', '--json', '--env-file', path], env),
       await runProgram([`--env-file=${path}`, 'config', '--json'], env),
-      // As npm installs it: Node.js sees the option first, and would cut the secret at its `#`.
+      // As npm installs it: Node.js sees the option first and would cut the secret at its `#`.
       await runProgram([BIN, 'config', '--json', '--env-file', path], env, { bin: process.execPath }),
     ];
     for (const { code, stdout, stderr } of ran) {
@@ -58,7 +58,7 @@ describe.concurrent('catalog-mirror config', () => {
     expect(stdout).toContain('did you mean PARTNER_RATE_LIMIT?');
   });
 
-  test('names every setting that is wrong as a start does, and shows the others', async ({ expect }) => {
+  test('reports every invalid setting just as a start does, and shows the others', async ({ expect }) => {
     const env = { PARTNER_BASE_URL: 'https://key:canary@x', DELTA_INTERVAL: 'often', REDIS_URL: 'canary' };
     const shown = await runProgram(['config'], env);
     const started = await runProgram(['run'], env);
@@ -77,7 +77,7 @@ describe.concurrent('catalog-mirror config', () => {
   });
 });
 
-test('config tells of a name that is misspelt, also where its setting is missing for that, and once', async ({
+test('config reports a misspelt name once, even if its setting is missing because of it', async ({
   expect,
 }) => {
   const env = {
@@ -115,7 +115,7 @@ describe.concurrent('--env-file', () => {
     });
   });
 
-  test('that cannot be read, or has broken lines, is named, and nothing of them is shown', async (context) => {
+  test('names a file that is unreadable or has broken lines, and shows nothing of its contents', async (context) => {
     const { expect } = context;
     const broken = await fileWith(context, 'PARTNER_SECRET="canary\ncanary\n');
     const folder = join(broken, '../folder');

@@ -39,7 +39,7 @@ describe('the panel of the demo', () => {
         }
   });
 
-  test('has a bar, how much is left, what happened last, and how to stop', () => {
+  test('shows a bar, what is left, the latest changes, and how to stop', () => {
     expect(demoPanel(viewOf('first fill'), false, 'a size_type changed (FV5029-141)', at(80)))
       .toMatchInlineSnapshot(`
       [
@@ -67,24 +67,24 @@ describe('the panel of the demo', () => {
     `);
   });
 
-  test('has nothing that a terminal takes for a command', () => {
+  test('contains nothing that a terminal takes for a command', () => {
     const text = demoPanel(viewOf('healthy'), true, '\u001b]0;x\u0007', at(80)).join('');
     // oxlint-disable-next-line no-control-regex
     expect(text).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   });
 
-  test('has no bar again once the load was over, though more SKUs are new', () => {
+  test('shows no bar after the load, even if new SKUs appear', () => {
     expect(demoPanel(viewOf('first fill'), true, null, at(80)).join('')).not.toMatch(/[█░]/);
   });
 
-  test('says what is wrong instead of how well it is', () => {
+  test('says what is wrong instead of how much is done', () => {
     const [first] = demoPanel(viewOf('stale catalog'), true, null, at(200));
     expect(first).toMatch(/^degraded {2}the chain of deltas has been broken/);
   });
 });
 
 describe('the lines of the demo', () => {
-  test('are about the load until it is over, and never again', () => {
+  test('describe the load until it is over, and never again', () => {
     const view = viewOf('first fill');
     expect(isLoading(view)).toBe(true);
     expect(demoLine(view, false)).toMatch(/^filling: [\d,]+ of [\d,]+ SKUs.* \(\d+ %\)$/);
@@ -96,7 +96,7 @@ describe('the lines of the demo', () => {
   });
 });
 
-describe('where to look', () => {
+describe('the addresses of the demo', () => {
   const addresses = { httpPort: 9464, databaseUrl: 'postgres://postgres:generated@127.0.0.1:5433/postgres' };
 
   test.each([
@@ -104,19 +104,22 @@ describe('where to look', () => {
     [{ npm_lifecycle_event: 'demo' }, 'npm start -- status --watch'],
     [{ npm_lifecycle_event: 'npx' }, 'npx catalog-mirror status --watch'],
     [{ DATA_DIR: "/a b/it's" }, `DATA_DIR='/a b/it'\\''s' catalog-mirror status --watch`],
-  ])('is said in the words by which it was started: %j', (env, line) => {
+  ])('come with the command by which it was started: %j', (env, line) => {
     expect(accessLines(addresses, env).map((each) => each.trim())).toContain(line);
     expect(keptLines('x/demo/postgres', env).join('\n')).toContain(line.replace(' --watch', ''));
   });
 
-  test.each(['DATABASE_URL', 'DATABASE_URL_FILE'])('shows no password of a given database: %s', (name) => {
-    const text = accessLines(addresses, { [name]: 'canary' }).join('\n');
-    expect(text).toContain(name);
-    expect(text).not.toMatch(/generated|canary/);
-    expect(keptLines('x', { [name]: 'canary' })).toEqual([
-      'stopped; the mirror is kept in the database of DATABASE_URL',
-    ]);
-  });
+  test.each(['DATABASE_URL', 'DATABASE_URL_FILE'])(
+    'show no password of a configured database: %s',
+    (name) => {
+      const text = accessLines(addresses, { [name]: 'canary' }).join('\n');
+      expect(text).toContain(name);
+      expect(text).not.toMatch(/generated|canary/);
+      expect(keptLines('x', { [name]: 'canary' })).toEqual([
+        'stopped; the mirror is kept in the database of DATABASE_URL',
+      ]);
+    },
+  );
 });
 
 describe('a panel', () => {
@@ -125,7 +128,7 @@ describe('a panel', () => {
     return { isTTY: true as const, columns, rows, written, write: (text: string) => written.push(text) > 0 };
   };
 
-  test('is drawn over in place, and what is printed stands above it', () => {
+  test('is redrawn in place, and printed lines appear above it', () => {
     const out = output(80, 24);
     const panel = createPanel(out);
     panel.draw(['a', 'b']);
@@ -140,7 +143,7 @@ describe('a panel', () => {
     ]);
   });
 
-  test('goes back by the rows that a narrower terminal has made of its lines', () => {
+  test('moves back by the rows that its lines take in a narrower terminal', () => {
     const out = output(80, 24);
     const panel = createPanel(out);
     panel.draw([`\u001B[32m${'x'.repeat(60)}\u001B[39m`, 'y']);

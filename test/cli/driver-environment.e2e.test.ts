@@ -3,7 +3,9 @@ import { forgetDriverVariables } from '../../src/own-environment.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { runProgram } from '../support/process.ts';
 
-/** What the drivers of Postgres read, each other ones of libpq's and some that libpq does not have. */
+/**
+ * Variables that the Postgres drivers read; each driver reads some of libpq's, and some that libpq does not have.
+ */
 const THEIRS = {
   PGTARGETSESSIONATTRS: 'standby',
   PGSSLNEGOTIATION: 'direct',
@@ -30,15 +32,15 @@ describe('variables of the drivers of Postgres', () => {
   ])('%s=%s changes nothing', async (name, value) => {
     const asked = await runProgram(['sql', 'SELECT 1 AS one'], { ...env, [name]: value });
     expect(asked).toMatchObject({ code: 0, stderr: '' });
-    // By both drivers.
+    // Uses both drivers.
     expect(await runProgram(['migrate'], { ...env, [name]: value })).toMatchObject({ code: 0 });
   });
 
-  test('stand there without a command that needs them, too', async () => {
+  test('do not affect a command that needs no database either', async () => {
     expect(await runProgram(['--version'], THEIRS)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('fill in what DATABASE_URL leaves open', async () => {
+  test('supply what DATABASE_URL leaves out', async () => {
     const { hostname, port, username, password, pathname } = new URL(database.url);
     const PG = {
       PGHOST: hostname,
@@ -50,7 +52,7 @@ describe('variables of the drivers of Postgres', () => {
     expect(asked).toMatchObject({ code: 0 });
   });
 
-  test('and those of other programs stay', () => {
+  test('are forgotten, except for those of other programs', () => {
     const kept = { PATH: '/bin', DATABASE_URL: 'postgres://h/d', PGHOST: 'h', PGPORT: '1', PGPASSWORD: 'p' };
     const all: NodeJS.ProcessEnv = { ...kept, ...THEIRS };
     forgetDriverVariables(all);

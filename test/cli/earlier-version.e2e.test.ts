@@ -6,7 +6,7 @@ import { createDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
-test('in a database of an earlier version commands say so, and call nothing broken', async () => {
+test('commands name a database of an earlier version as such, and do not call it broken', async () => {
   const database = await createDatabase('empty');
   onTestFinished(() => database.drop());
   await migrateDatabase(database.url, { folder: versionBefore(await temporaryFolder(), '0020_p_right') });
@@ -33,7 +33,7 @@ test('in a database of an earlier version commands say so, and call nothing brok
   }
 });
 
-test('in a database of a later version, too, where it has no more what they read', async () => {
+test('commands name a database of a later version as such if it lacks what they read', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
   const sql = connect(database.url, { max: 1 });
@@ -54,7 +54,7 @@ test('in a database of a later version, too, where it has no more what they read
   }
 });
 
-test('whoever watches waits for the tables of a mirror that is being started', async () => {
+test('--watch waits for the tables of a mirror that is just starting', async () => {
   const database = await createDatabase('empty');
   onTestFinished(() => database.drop());
   await using watching = startProgram(['status', '--watch', '0.2'], { DATABASE_URL: database.url });
@@ -68,14 +68,14 @@ test('whoever watches waits for the tables of a mirror that is being started', a
   expect(await watching.end('SIGINT')).toMatchObject({ code: 0 });
 });
 
-test('a column that no version has is nothing but that', async () => {
+test('a column that no version has is reported only as missing', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
   const ran = await runProgram(['sql', 'select nothing from catalog.skus'], { DATABASE_URL: database.url });
   expect(ran).toMatchObject({ code: 1, stderr: 'column "nothing" does not exist' });
 });
 
-test('follow takes a database without tables for no earlier version', async () => {
+test('follow does not take a database without tables for an earlier version', async () => {
   const database = await createDatabase('empty');
   onTestFinished(() => database.drop());
   const { code, stderr } = await runProgram(['follow', '--once'], { DATABASE_URL: database.url });

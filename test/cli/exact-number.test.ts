@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { exactNumber } from '../../src/cli/sql.ts';
 
-/** Its digits without zeros at either end, and where its point is: the same for two texts of one number. */
+/**
+ * Returns the digits without zeros at either end, and the position of the point: the same for any two texts of one
+ * number.
+ */
 function decimal(text: string): string {
   const [mantissa = '', exponent = '0'] = text.replace(/^-/, '').split('e');
   const [whole = '', part = ''] = mantissa.split('.');
@@ -25,7 +28,7 @@ const numerics = fc
     return `${minus ? '-' : ''}${text.slice(0, point)}${scale === 0 ? '' : `.${text.slice(point)}`}`;
   });
 
-test('a numeric is a number in JSON only where no digit of it is lost', () => {
+test('a numeric becomes a JSON number only if no digit is lost', () => {
   fc.assert(
     fc.property(numerics, (text) => {
       const said = exactNumber(text);

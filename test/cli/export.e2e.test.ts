@@ -13,7 +13,7 @@ const role = `exporter_${randomBytes(6).toString('hex')}`;
 const ROWS = 3000;
 let database: TestDatabase;
 let sql: Sql;
-/** DATABASE_URL of a role that may do no more than read. */
+/** DATABASE_URL of a role that may only read. */
 let url: string;
 
 beforeAll(async () => {
@@ -50,14 +50,14 @@ afterAll(async () => {
 
 const run = (...args: string[]) => runProgram(['export', ...args], { DATABASE_URL: url });
 
-/** What a reader of ours has of a file; times in microseconds, days as dates. */
+/** Returns the rows of a file as an independent reader sees them; times in microseconds, days as dates. */
 async function rowsOf(path: string): Promise<Record<string, unknown>[]> {
   const file = await asyncBufferFromFile(path);
   const micros = (value: bigint) => value;
   return await parquetReadObjects({ file, parsers: { timestampFromMicroseconds: micros } });
 }
 
-/** The same from the database. */
+/** Returns the same rows from the database. */
 async function rowsIn(query: string): Promise<Record<string, unknown>[]> {
   const rows = await sql.unsafe(query);
   return rows.map((row) => Object.fromEntries(Object.entries(row)));
@@ -72,7 +72,7 @@ const wide = (rows: Record<string, unknown>[], ...columns: string[]) =>
     ),
   }));
 
-test('what a migration writes anew meanwhile is read whole: nothing is before all of it is locked', async () => {
+test('a table that a migration rewrites meanwhile is read whole, because all tables are locked first', async () => {
   const folder = await temporaryFolder();
   const migrating = await sql.reserve();
   await migrating`begin`;
@@ -84,7 +84,7 @@ test('what a migration writes anew meanwhile is read whole: nothing is before al
         and ${ofThisDatabase(sql)}`;
     expect(waiting).toHaveLength(1);
   });
-  // As ALTER TABLE does where it cannot keep the rows as they are.
+  // Just as ALTER TABLE rewrites a table.
   await migrating`create temporary table kept as select * from catalog.products`;
   await migrating`truncate catalog.products`;
   await migrating`insert into catalog.products select * from kept`;
@@ -95,7 +95,7 @@ test('what a migration writes anew meanwhile is read whole: nothing is before al
   expect(program.stdout.join('\n')).toContain('products.parquet: 2 rows');
 });
 
-test('all four files hold what the mirror holds, for a role that may only read, and are whole', async () => {
+test('a read-only role exports all four files completely, as the mirror holds them', async () => {
   const folder = join(await temporaryFolder(), 'new');
   const { code, stdout, stderr } = await run('--out', folder);
   expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -112,7 +112,7 @@ test('all four files hold what the mirror holds, for a role that may only read, 
     'products.parquet',
   ]);
   const prices = await rowsOf(join(folder, 'prices.parquet'));
-  // Each moment has its own.
+  // It differs from moment to moment.
   expect(prices.map(({ p_right }) => Number(p_right) > 0 && Number(p_right) < 1)).toEqual([true, true, true]);
   for (const row of prices) delete row['p_right'];
   expect(prices).toEqual(
@@ -151,7 +151,7 @@ test('all four files hold what the mirror holds, for a role that may only read, 
   expect(some.map((n) => history[n])).toEqual(some.map((n) => inMirror[n]));
 });
 
-test('types are as they are declared, and --since leaves out what is older', async () => {
+test('columns have their declared types, and --since leaves out older changes', async () => {
   const path = join(await temporaryFolder(), 'changes.parquet');
   const { code, stdout } = await run('--what', 'history', '--since', '2026-01-02', '--out', path);
   expect({ code, stdout }).toMatchObject({
@@ -180,7 +180,7 @@ test('types are as they are declared, and --since leaves out what is older', asy
   expect((await rowsOf(days)).map(({ day }) => day)).toEqual([new Date('2026-01-01')]);
 });
 
-test('a file that is there stays unless it may be replaced', async () => {
+test('an existing file is kept unless --replace is given', async () => {
   const folder = await temporaryFolder();
   const path = join(folder, 'products.parquet');
   await writeFile(path, 'mine');
@@ -189,7 +189,7 @@ test('a file that is there stays unless it may be replaced', async () => {
     stderr: `${path} was not written\n  what to do: it exists: use another name, or --replace`,
   });
   expect(await readFile(path, 'utf8')).toBe('mine');
-  // Nor any of the others, where one of them is there.
+  // If one of the files exists, none of the others is written either.
   expect(await run('--out', folder)).toMatchObject({ code: 1 });
   expect(await readdir(folder)).toEqual(['products.parquet']);
   expect(await run('--out', folder, '--what', 'products', '--replace')).toMatchObject({ code: 0 });
@@ -197,7 +197,7 @@ test('a file that is there stays unless it may be replaced', async () => {
   expect(await readdir(folder)).toEqual(['products.parquet']);
 });
 
-test('a name that ends with a slash is a folder, which is made', async () => {
+test('a name that ends with a slash is a folder, which is created', async () => {
   const folder = await temporaryFolder();
   expect(await run('--what', 'products', '--out', `${folder}/new/`)).toMatchObject({ code: 0 });
   expect(await rowsOf(join(folder, 'new', 'products.parquet'))).toHaveLength(2);
@@ -217,7 +217,7 @@ test.each([
     ['--out', 'x', '--what', 'prices', '--since', '2026-02-03'],
     '--since: prices are of now; it is for history and daily',
   ],
-])('%j is refused before anything is touched', async (args, said) => {
+])('%j is rejected before anything is touched', async (args, said) => {
   expect(await run(...args)).toMatchObject({ code: 78, stderr: expect.stringContaining(said) });
 });
 
@@ -237,13 +237,13 @@ test.each([
   expect(await readdir(folder)).toEqual(['file']);
 });
 
-test('a disk without room leaves nothing, and the file from before', async () => {
+test('a full disk leaves no partial file, and keeps the previous one', async () => {
   const folder = await temporaryFolder();
   const path = join(folder, 'x.parquet');
   await writeFile(path, 'mine');
   const bin = join(folder, 'program');
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-  // Four blocks a file: as a full disk, but by a limit that needs no disk of its own.
+  // At most four blocks per file: like a full disk, but without needing a disk of its own.
   await writeFile(bin, `#!/bin/bash\ntrap '' XFSZ\nulimit -f 4\nexec ${process.execPath} ${main} "$@"\n`);
   await chmod(bin, 0o755);
   const ran = await runProgram(
@@ -259,8 +259,8 @@ test('a disk without room leaves nothing, and the file from before', async () =>
   expect(await readFile(path, 'utf8')).toBe('mine');
 });
 
-describe('while it waits for a table', () => {
-  /** Runs an export that cannot read a table, until it asks for it. */
+describe('an export that waits for a table', () => {
+  /** Runs an export that cannot read a table, and does `work` as soon as it waits for it. */
   async function stuck(
     folder: string,
     table: string,
@@ -268,7 +268,7 @@ describe('while it waits for a table', () => {
   ) {
     await using program = startProgram(['export', '--out', folder], { DATABASE_URL: url });
     await sql.begin(async (tx) => {
-      // The program's start takes as long as the machine lets it.
+      // How long the program takes to start depends on the machine.
       await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx.unsafe(`lock table ${table} in access exclusive mode`);
       await eventually(
@@ -287,10 +287,10 @@ describe('while it waits for a table', () => {
   const tables = [
     ['SIGINT', 'catalog.products'],
     ['SIGTERM', 'catalog.products'],
-    // It is read once all are locked.
+    // This table is read after all the others are locked.
     ['SIGTERM', 'catalog_internal.settings'],
   ] as const;
-  test.each(tables)('%s ends it at once, and leaves nothing: %s', async (signal, table) => {
+  test.each(tables)('is ended at once by %s, and leaves nothing: %s', async (signal, table) => {
     const folder = join(await temporaryFolder(), 'files');
     await mkdir(folder);
     const ended = await stuck(folder, table, async (program) => {
@@ -303,7 +303,7 @@ describe('while it waits for a table', () => {
     expect(row).toEqual({ n: 0 });
   });
 
-  test('what is committed meanwhile is in none of the files', async () => {
+  test('includes nothing that is committed meanwhile', async () => {
     const folder = join(await temporaryFolder(), 'files');
     const ended = await stuck(folder, 'catalog_internal.settings', async () => {
       await sql`insert into catalog.skus (sku, in_manifest) values ('later', true)`;

@@ -15,22 +15,25 @@ const COMMANDS = await loadCommands();
 
 const commands = [...COMMANDS];
 
-test.each(commands)('%s: its help has every option, its examples and its exit codes', (name, command) => {
-  const help = helpOf(name, command);
-  expect(Object.keys(command.optionHelp)).toEqual(Object.keys(command.options));
-  for (const option of Object.keys(command.options)) expect(help).toContain(`  --${option}`);
-  expect(command.examples.length).toBeGreaterThan(0);
-  for (const [line, purpose] of command.examples) {
-    expect(help).toContain(`  ${line}`);
-    expect(help).toContain(purpose);
-  }
-  for (const exit of command.exits) expect(help).toMatch(new RegExp(`^  ${EXIT[exit]} +`, 'm'));
-  expect(command.exits).toEqual(expect.arrayContaining(['ok', 'usage']));
-});
+test.each(commands)(
+  'the help of %s contains every option, its examples and its exit codes',
+  (name, command) => {
+    const help = helpOf(name, command);
+    expect(Object.keys(command.optionHelp)).toEqual(Object.keys(command.options));
+    for (const option of Object.keys(command.options)) expect(help).toContain(`  --${option}`);
+    expect(command.examples.length).toBeGreaterThan(0);
+    for (const [line, purpose] of command.examples) {
+      expect(help).toContain(`  ${line}`);
+      expect(help).toContain(purpose);
+    }
+    for (const exit of command.exits) expect(help).toMatch(new RegExp(`^  ${EXIT[exit]} +`, 'm'));
+    expect(command.exits).toEqual(expect.arrayContaining(['ok', 'usage']));
+  },
+);
 
 const examples = commands.flatMap(([name, { examples }]) => examples.map(([line]) => [name, line] as const));
 
-test.each(examples)('%s: the example `%s` is one that it reads', (name, line) => {
+test.each(examples)('%s accepts its own example `%s`', (name, line) => {
   const [, words = ''] = /catalog-mirror ([^|)]*)/.exec(line) ?? [];
   const [first, ...args] = words.trim().split(' ');
   expect(first).toBe(name);
@@ -40,7 +43,7 @@ test.each(examples)('%s: the example `%s` is one that it reads', (name, line) =>
   ).toBe(true);
 });
 
-test('the help of all names every command, and every exit code with whose it is', () => {
+test('the general help names every command, and every exit code with its commands', () => {
   const help = helpOfAll(COMMANDS);
   for (const [name, { summary }] of commands) expect(help).toContain(`  ${name.padEnd(13)}${summary}`);
   expect(exitRows(COMMANDS).map(({ says }) => says)).toEqual(Object.values(EXIT_SAYS));
@@ -54,11 +57,11 @@ test.each([
   ['sandboxes', '; did you mean sandbox?'],
   ['everything', ''],
   ['', ''],
-])('%j is taken for a slip: %j', (word, said) => {
+])('%j is corrected: %j', (word, said) => {
   expect(didYouMean(word, [...COMMANDS.keys()])).toBe(said);
 });
 
-test('a wrong option says which one is near', () => {
+test('an unknown option comes with the nearest one', () => {
   const run = COMMANDS.get('run');
   expect(() => run && readArguments(run, ['--onse', '--zzzzzz'])).toThrow(
     '--onse: no such option; did you mean --once?\n--zzzzzz: no such option',

@@ -24,7 +24,7 @@ function told() {
   return { progress, passes, lines: () => lines.splice(0) };
 }
 
-test('what takes no time is not told of but that it is done', () => {
+test('quick migrations are not reported one by one', () => {
   const { progress, passes, lines } = told();
   progress.pending(2);
   expect(lines()).toEqual([expect.stringMatching(/^2 migrations are pending; .*half an hour/)]);
@@ -37,7 +37,7 @@ test('what takes no time is not told of but that it is done', () => {
   expect(lines()).toEqual([]);
 });
 
-test('a migration that takes long is named, and again each half minute, until it is over', () => {
+test('a slow migration is reported after two seconds and then every half minute until it is over', () => {
   const { progress, passes, lines } = told();
   progress.step({ tag: '0001_a', number: 1, of: 2 });
   passes(2);
@@ -54,7 +54,7 @@ test('a migration that takes long is named, and again each half minute, until it
   expect(lines()).toEqual([]);
 });
 
-test('who is waited for is named once: whoever holds a lock, and whoever migrates', () => {
+test('the session that is waited for is named once, whether it holds a lock or migrates', () => {
   const { progress, lines } = told();
   const other = { pid: 8, application: 'catalog-mirror migrate' };
   for (let times = 0; times < 2; times += 1) progress.tick([PSQL], { other, indexPercent: null });
@@ -64,7 +64,7 @@ test('who is waited for is named once: whoever holds a lock, and whoever migrate
     ),
     'waiting: process 8 of Postgres (catalog-mirror migrate) applies them',
   ]);
-  // By then it is this process that keeps others from it.
+  // From now on this process is the one that keeps others waiting.
   progress.step({ tag: '0001_a', number: 1, of: 1 });
   progress.tick([], { other: { ...other, pid: 9 }, indexPercent: null });
   expect(lines()).toEqual([]);

@@ -29,7 +29,7 @@ test.each([
   [STOPPED, RUNNING, 'demo'],
   [RUNNING, STOPPED, 'daemon'],
   [RUNNING, RUNNING, 'daemon'],
-])('of a daemon’s Postgres (%j) and a demo’s (%j) the one meant is that of the %s', (daemon, demo, owner) => {
+])('of a daemon’s Postgres (%j) and a demo’s (%j), commands choose that of the %s', (daemon, demo, owner) => {
   const chosen = chooseCluster([
     { owner: 'daemon', dataDir: 'a', found: daemon },
     { owner: 'demo', dataDir: 'b', found: demo },
@@ -57,7 +57,7 @@ describe.concurrent('without DATABASE_URL, where nothing was ever started,', () 
     context.expect(await readdir(cwd)).toEqual([]);
   });
 
-  test('doctor checks everything else, says where run will keep the mirror, and creates nothing', async ({
+  test('doctor checks everything else, says where `run` will keep the mirror, and creates nothing', async ({
     expect,
     onTestFinished,
   }) => {
@@ -81,7 +81,7 @@ describe.concurrent('without DATABASE_URL, where nothing was ever started,', () 
 });
 
 describe('migrate without DATABASE_URL', () => {
-  test('migrates a daemon’s Postgres, running or not, and names it; a demo’s it leaves alone', async () => {
+  test('migrates a daemon’s Postgres, running or not, and names it, but not a demo’s', async () => {
     const folder = await temporaryFolder();
     const env = { DATA_DIR: folder };
     const demo = await startEmbeddedPostgres({ dataDir: join(folder, 'demo', 'postgres') });
@@ -104,7 +104,7 @@ describe('migrate without DATABASE_URL', () => {
 });
 
 describe('a Postgres whose daemon is stopped', () => {
-  test('is not started by follow, which would keep it from the daemon; with --once it is, for as long as that takes', async () => {
+  test('is not started by follow, which would block the daemon; with --once it is, for that long', async () => {
     const folder = await temporaryFolder();
     const dataDir = join(folder, 'postgres');
     const server = await startEmbeddedPostgres({ dataDir });
@@ -119,20 +119,20 @@ describe('a Postgres whose daemon is stopped', () => {
       code: 0,
     });
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
-    // The daemon that starts later.
+    // As the daemon does that starts later.
     await (await startEmbeddedPostgres({ dataDir })).stop();
   });
 });
 
-describe('a Postgres that a crash has ended', () => {
-  test('is not taken for a running one by what it has left behind, and is started to be read', async () => {
+describe('a Postgres that has crashed', () => {
+  test('is not taken for running because of its pid file, and is started to be read', async () => {
     const folder = await temporaryFolder();
     const dataDir = join(folder, 'demo', 'postgres');
     const server = await startEmbeddedPostgres({ dataDir });
     await migrateDatabase(server.url);
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'running', url: server.url });
     await server.stop();
-    // The pid of a process that is there, and is no Postgres.
+    // The pid of an existing process that is not Postgres.
     await writeFile(join(dataDir, 'postmaster.pid'), `${process.pid}\n${dataDir}\n0\n1\n\n127.0.0.1\n`);
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
     const ran = await runProgram(['status'], { DATA_DIR: folder });
@@ -142,14 +142,14 @@ describe('a Postgres that a crash has ended', () => {
   });
 });
 
-describe('DATABASE_URL with the mirror of another partner, of an earlier version,', () => {
+describe('DATABASE_URL with an earlier-version mirror of another partner', () => {
   test.each([
     ['run', 'PARTNER_BASE_URL: expected https://partner.example'],
     [
       'demo',
       'DATABASE_URL: expected a database of the demo\'s own, got "the mirror of https://partner.example"',
     ],
-  ])('is refused by %s, and as it was', async (command, told) => {
+  ])('is rejected by %s and left unchanged', async (command, told) => {
     const database = await createDatabase('empty');
     const sql = connect(database.url, { max: 1 });
     onTestFinished(async () => {
@@ -177,8 +177,8 @@ describe('DATABASE_URL with the mirror of another partner, of an earlier version
 });
 
 describe('DATABASE_URL with a mirror of a partner on this host', () => {
-  // What leads to production, and what a developer's own sandbox fills.
-  test.each(['key', 'sandbox-key'])('is not taken by the demo for its own: api_key %s', async (apiKey) => {
+  // A tunnel to production, and a sandbox that a developer started.
+  test.each(['key', 'sandbox-key'])('is not used by the demo: api_key %s', async (apiKey) => {
     const database = await createDatabase('migrated');
     onTestFinished(() => database.drop());
     const sql = connect(database.url, { max: 1 });
@@ -199,7 +199,7 @@ describe('DATABASE_URL with a mirror of a partner on this host', () => {
     expect(await everything(sql)).toEqual(before);
   });
 
-  test('is the demo’s own where a demo has filled it, or nobody has', async () => {
+  test('is used by the demo if a demo filled it, or nobody did', async () => {
     const database = await createDatabase('empty');
     onTestFinished(() => database.drop());
     for (const _ of ['first', 'same']) {
@@ -212,7 +212,7 @@ describe('DATABASE_URL with a mirror of a partner on this host', () => {
   });
 });
 
-test('a start that cannot listen migrates nothing', async () => {
+test('a start that cannot listen on its port migrates nothing', async () => {
   const database = await createDatabase('empty');
   onTestFinished(() => database.drop());
   const sql = connect(database.url, { max: 1 });
@@ -238,7 +238,7 @@ test('a start that cannot listen migrates nothing', async () => {
   expect(await applied(sql)).toEqual(before);
 });
 
-test('where rows are gone that nothing can be read without, commands say which, and migrate makes them anew', async () => {
+test('commands name essential rows that are missing, and migrate recreates them', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
   const sql = connect(database.url, { max: 1 });
@@ -262,7 +262,7 @@ test('where rows are gone that nothing can be read without, commands say which, 
   expect((await runProgram(['migrate'], env)).stdout).not.toContain('anew');
 });
 
-test('where the database has no tables of a mirror, commands say so and exit with 78', async () => {
+test('if the database contains no mirror, commands say so and exit with 78', async () => {
   const database = await createDatabase('empty');
   onTestFinished(() => database.drop());
   for (const command of ['status', 'plan', 'pause', 'show A', 'verify', 'follow --list', 'refresh --all']) {

@@ -7,7 +7,7 @@ import { HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 
 const store = useStore();
 
-/** `run --once` on a clock of its own, on which `meanwhile` happens while it sleeps, told how long it has waited. */
+/** Runs `run --once` on its own clock and calls `meanwhile` while it sleeps, with how long it has waited. */
 async function once(timeoutMs: number | null, meanwhile: (waitedMs: number) => Promise<void>) {
   const lines: Record<string, unknown>[] = [];
   const destination = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
@@ -31,7 +31,7 @@ async function ran(task: 'manifest' | 'delta'): Promise<void> {
   await endTask(store.sql, task, run?.run ?? '', { how: 'done', outcome: 'done', nextInMs: HOUR });
 }
 
-test('says every half minute what it waits for, and how long it took in the end', async () => {
+test('says every half minute what it waits for, and at the end how long it took', async () => {
   await knownSkus(store.sql, ['A', 'B', 'C']);
   await mark(store.sql, ['A', 'B'], 'changed');
   await mark(store.sql, ['C'], 'new');
@@ -51,7 +51,7 @@ test('says every half minute what it waits for, and how long it took in the end'
   ]);
 });
 
-test('ends with 75 when its time is over, and says what is left', async () => {
+test('exits with 75 at its timeout, and says what is left', async () => {
   await knownSkus(store.sql, ['A']);
   await mark(store.sql, ['A'], 'changed');
   const { code, waitedMs, lines } = await once(45_000, async () => {});

@@ -7,7 +7,7 @@ import { pauseRequests } from '../../src/store/sellers/pause.ts';
 import { createDatabase } from '../support/db.ts';
 import { runProgram } from '../support/process.ts';
 
-test.each([404, 301, 503])('healthcheck: what answers %i on its port is not the daemon', async (status) => {
+test.each([404, 301, 503])('healthcheck fails if whatever listens on its port answers %i', async (status) => {
   const stranger = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1');
   onTestFinished(() => void stranger.close());
   await once(stranger, 'listening');
@@ -16,7 +16,7 @@ test.each([404, 301, 503])('healthcheck: what answers %i on its port is not the 
   expect(ran).toMatchObject({ code: 1, stdout: expect.stringContaining(`livez: ${status}`) as string });
 });
 
-test('refresh takes a SKU of 512 characters, and none that is longer', async () => {
+test('refresh accepts a SKU of 512 characters, and none that is longer', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
   const sql = connect(database.url, { max: 1 });
@@ -38,7 +38,7 @@ test('refresh takes a SKU of 512 characters, and none that is longer', async () 
   });
 });
 
-test('refresh names SKUs that were unknown, and says why nothing is asked for now', async () => {
+test('refresh names unknown SKUs, and says why nothing is fetched now', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
   const sql = connect(database.url, { max: 1 });

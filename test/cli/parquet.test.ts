@@ -15,7 +15,7 @@ const COLUMNS: readonly ExportColumn[] = [
   { name: 'day', type: 'day' },
 ];
 
-/** Writes rows in batches, and returns what is read again, with the sizes of the row groups. */
+/** Writes rows in batches, and returns what was read back, with the sizes of the row groups. */
 async function written(batches: readonly (readonly unknown[])[][], most: { rows: number; chars: number }) {
   const path = join(await temporaryFolder(), 'x.parquet');
   const handle = await open(path, 'w');
@@ -35,7 +35,7 @@ async function written(batches: readonly (readonly unknown[])[][], most: { rows:
 const row = (n: number, text: string | null = `${n}`) => [String(n), text, n / 2, n % 2 === 0, '0', n];
 const many = (count: number, text?: string | null) => Array.from({ length: count }, (_, n) => row(n, text));
 
-test('rows are written group by group, none is lost between them', async () => {
+test('rows are written group by group, and none is lost in between', async () => {
   const { rows, told, groups, read } = await written([many(7), many(7), many(7), many(4)], {
     rows: 10,
     chars: 1e9,
@@ -54,7 +54,7 @@ test('long texts close a group early', async () => {
   expect(groups).toEqual([2, 4]);
 });
 
-test('every type keeps its values, none and the extremes included', async () => {
+test('every type keeps its values, including null and the extremes', async () => {
   const extremes = ['9223372036854775807', '', -0.5, false, '-1', -1];
   const { read } = await written([[extremes, COLUMNS.map(() => null)]], { rows: 10, chars: 1e9 });
   expect(read).toEqual([
@@ -70,7 +70,7 @@ test('every type keeps its values, none and the extremes included', async () => 
   ]);
 });
 
-test('no rows are a file, too; and rows that fail are an error', async () => {
+test('no rows make a valid file, and an error while reading rows is passed on', async () => {
   expect(await written([], { rows: 10, chars: 10 })).toMatchObject({ rows: 0, groups: [], read: [] });
   const handle = await open(join(await temporaryFolder(), 'x.parquet'), 'w');
   async function* failing() {

@@ -13,10 +13,10 @@ async function folderOf(): Promise<string> {
   return folder;
 }
 
-test('two that write a file of one name at once do not write into each other', async () => {
+test('two processes that write a file of the same name at once do not mix their contents', async () => {
   const folder = await folderOf();
   const path = join(folder, 'prices.parquet');
-  // As two containers on one volume, each of which is process 1.
+  // As in two containers on one volume, where each process has pid 1.
   const [one, two] = [await createPendingFile(path, true), await createPendingFile(path, true)];
   await one.handle.write('the first, and longer than the other');
   await two.handle.write('the second');
@@ -31,7 +31,7 @@ test('two that write a file of one name at once do not write into each other', a
   expect(await readdir(folder)).toEqual(['prices.parquet']);
 });
 
-test('what is not committed leaves nothing', async () => {
+test('a file that is not committed leaves nothing behind', async () => {
   const folder = await folderOf();
   const file = await createPendingFile(join(folder, 'x'), false);
   await file.handle.write('half');
@@ -39,7 +39,9 @@ test('what is not committed leaves nothing', async () => {
   expect(await readdir(folder)).toEqual([]);
 });
 
-/** As a device, which only root can make: it has a name, and is no file. */
+/**
+ * Makes a socket, which stands in for a device (only root can make one): it has a name but is not a regular file.
+ */
 async function socketAt(path: string): Promise<void> {
   const server = createServer().listen(path);
   await once(server, 'listening');
@@ -56,7 +58,7 @@ test.each([
     },
   ],
   ['a folder', (path: string) => mkdir(path)],
-])('%s is not replaced by a file, and that is said at once', async (_, make) => {
+])('%s is not replaced by a file, and the attempt fails at once', async (_, make) => {
   const path = join(await folderOf(), 'x');
   await make(path);
   const before = await lstat(path);
@@ -79,7 +81,7 @@ test('a link to a file is replaced', async () => {
 });
 
 test.each(['sync', 'close'] as const)(
-  'a disk that says at %s that it is full is told as one that says it before',
+  'a disk that reports only at %s that it is full is reported like one that does earlier',
   async (when) => {
     const folder = await folderOf();
     const file = await createPendingFile(join(folder, 'x'), false);
@@ -94,7 +96,7 @@ test.each(['sync', 'close'] as const)(
   },
 );
 
-test('only an error of the file itself is told as one: a connection that breaks while it is written to has the same syscall', async () => {
+test('only errors of the file itself are reported as not-written, not a broken connection with the same syscall', async () => {
   const folder = await folderOf();
   const file = await createPendingFile(join(folder, 'x'), false);
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
@@ -111,7 +113,7 @@ test('only an error of the file itself is told as one: a connection that breaks 
   await file.dispose();
 });
 
-test('a name that a folder has taken since is told, and the folder is as it was', async () => {
+test('if a folder has taken the name meanwhile, the commit fails and leaves the folder unchanged', async () => {
   const folder = await folderOf();
   const file = await createPendingFile(join(folder, 'x'), true);
   await file.finish();

@@ -3,7 +3,7 @@ import { planScreen } from '../../src/cli/plan-screen.ts';
 import { type CapacityInput, capacityOf } from '../../src/sync/live/capacity.ts';
 import { INPUT } from '../sync/default-capacity.ts';
 
-/** The line that says whether LIVE_INTERVAL can be kept. */
+/** Returns the line that says whether LIVE_INTERVAL can be kept. */
 function concluded(changes: Partial<CapacityInput>): string | undefined {
   const input = { ...INPUT, ...changes };
   const more = { ...input, requestsPerMinute: input.requestsPerMinute + 10 };
@@ -11,7 +11,7 @@ function concluded(changes: Partial<CapacityInput>): string | undefined {
   return lines.find((line) => line.includes('LIVE_INTERVAL'));
 }
 
-test('what there is too little of is what more is asked of', () => {
+test('the line names what is too small and how much would be enough', () => {
   expect(concluded({})).toContain('The budget is too small');
   expect(concluded({})).toContain('that takes 167 requests per minute');
   expect(concluded({ requestsPerMinute: 167 })).toContain('The budget is enough');
@@ -22,7 +22,7 @@ test('what there is too little of is what more is asked of', () => {
   expect(concluded({ answerSeconds: 60 })).toContain('The budget is too small');
 });
 
-test('what promises take is in what it takes, and never less than what is there and too little', () => {
+test('the required requests include those for promises, and exceed a budget that is too small', () => {
   const group = { lambda: 1 / 360, weight: 1 };
   const liveGroups = [
     { ...group, count: 10_000, promised: null },

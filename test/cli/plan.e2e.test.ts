@@ -6,7 +6,7 @@ import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { runProgram } from '../support/process.ts';
 import { settingsWith } from '../support/settings.ts';
 
-/** Of the daemon; each is another than the default. */
+/** Settings of the daemon, all different from the defaults. */
 const DAEMON = {
   LIVE_INTERVAL: '2m',
   SWEEP_INTERVAL: '13h',
@@ -42,7 +42,7 @@ const plan = (args: readonly string[], env: object = {}) =>
 const planned = async (args: readonly string[], env?: object) =>
   JSON.parse((await plan([...args, '--json'], env)).stdout) as Plan;
 
-test('the plan of a mirror is by the settings of its daemon, and names those that this environment has otherwise', async () => {
+test("the plan of a mirror uses its daemon's settings, and names those that differ in this environment", async () => {
   const { input, settings } = await planned([]);
   expect(input).toMatchObject({
     skus: 400,
@@ -66,7 +66,7 @@ test('the plan of a mirror is by the settings of its daemon, and names those tha
   expect(alike.stdout).not.toContain('this environment');
 });
 
-test('with --skus it is by the settings of this environment, and those say nothing of a daemon', async () => {
+test('with --skus the plan uses the settings of this environment, and mentions no daemon', async () => {
   const { input, settings } = await planned(['--skus', '400'], { LIVE_INTERVAL: '9m' });
   expect(input).toMatchObject({ liveMinutes: 9, bulkMaxSkus: 100, requestsPerMinute: 118 });
   expect(settings).toEqual({ of: 'environment', otherHere: [] });

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { explain } from '../../src/cli/errors.ts';
 
-test('an error is said with its causes, and with what to do', () => {
+test('an error is printed with its causes and its remedy', () => {
   const error = Object.assign(new Error('no answer', { cause: new Error('refused') }), { hint: 'start it' });
   expect(explain(error)).toBe('no answer\n  because: refused\n  what to do: start it');
   expect(explain('text')).toBe('text');
 });
 
-test('one without a message says what it has: the errors in it, its code, its name', () => {
-  // What Node.js throws where a name has two addresses and neither answers.
+test('an error without a message is printed by the errors it contains, its code or its name', () => {
+  // What Node.js throws if a name has two addresses and neither answers.
   const refused = (address: string) => new Error(`connect ECONNREFUSED ${address}:5432`);
   const both = Object.assign(new AggregateError([refused('::1'), refused('127.0.0.1')]), {
     code: 'ECONNREFUSED',

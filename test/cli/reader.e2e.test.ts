@@ -41,7 +41,7 @@ describe('a role with the rights of catalog_reader', () => {
     [['resume']],
     [['follow', '--name', 'a', '--once']],
     [['follow', '--list']],
-  ])('is not enough for %j, which says so and does not call the mirror broken', async (args) => {
+  ])('is not enough for %j, which says so without calling the mirror broken', async (args) => {
     const { code, stdout, stderr } = await runProgram(args, env);
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr).toMatch(

@@ -14,8 +14,8 @@ import { advised } from '../support/run-here.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * Whatever somebody takes from the role of the mirror, what a command prints gives back what it needs: an administrator
- * who runs just that, again and again, comes to where it works.
+ * Whatever is revoked from the mirror's role, commands print what gives back the privileges they need: an
+ * administrator who runs just that, repeatedly, gets them to work.
  */
 
 let given: GivenMirror;
@@ -34,7 +34,7 @@ const PRIVILEGES = fc.subarray(['select', 'insert', 'update', 'delete'], { minLe
 const SCHEMAS = fc.constantFrom('catalog', 'catalog_internal');
 const TABLES = fc.constantFrom(...OWN_TABLES);
 
-/** SQL of something that somebody does. */
+/** SQL that takes something away from the role. */
 const taken = fc.oneof(
   fc.tuple(PRIVILEGES, TABLES).map(([which, table]) => `revoke ${which.join(', ')} on ${table} from ROLE`),
   fc
@@ -77,10 +77,10 @@ const command = fc.constantFrom(
   'migrate',
 );
 
-/** Rounds of a command: some of it is seen only once the rest is given back. */
+/** Maximal number of attempts of a command: some problems show only after others are solved. */
 const MOST = 4;
 
-test('what a command prints, done word for word, has it work in the end', async () => {
+test('doing what a command prints, word for word, makes it work in the end', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(taken, { minLength: 1, maxLength: 3 }), command, async (all, line) => {
       for (const one of all) await given.admin.unsafe(one.replaceAll('ROLE', given.role));
@@ -92,7 +92,7 @@ test('what a command prints, done word for word, has it work in the end', async 
   );
 }, 300_000);
 
-/** What the command had no use for is given back, too, by what doctor would print. */
+/** Gives back the rest, which the command did not need, by what doctor would print. */
 async function restore(): Promise<void> {
   const sql = connect(given.url, { max: 1 });
   try {

@@ -20,7 +20,7 @@ test('says where the numbers of a SKU come from', async () => {
   expect(stdout).toMatch(/^size +price +actionable +since +before$/m);
 });
 
-test('--json is what SQL says', async () => {
+test('--json prints what SQL returns', async () => {
   const { code, stdout } = await show('--json', 'DD1391-100');
   const [{ it }] = await stack.sql<[{ it: { prices: unknown } }]>`select catalog.explain('DD1391-100') as it`;
   expect(code).toBe(0);
@@ -31,6 +31,6 @@ test.each([
   [['NOBODY-KNOWS'], 1, 'does not know "NOBODY-KNOWS"'],
   [[], 78, 'expected one SKU'],
   [['A', 'B'], 78, 'expected one SKU'],
-])('%j: %d', async (args, code, said) => {
+])('%j: exit code %d', async (args, code, said) => {
   expect(await show(...args)).toMatchObject({ code, stderr: expect.stringContaining(said) });
 });

@@ -98,7 +98,7 @@ function explained(more: Parts = {}): Explained {
 }
 const said = (more?: Parts) => storyOf(explained(more), null).join('\n');
 
-test('one screen says where the numbers come from', () => {
+test('one screen shows where the numbers come from', () => {
   expect(storyOf(explained(), null)).toEqual([
     'SKU       DD1391-100, Dunk Low, Nike, Dunk',
     'state     priced, live-priced, in the manifest',
@@ -116,7 +116,7 @@ test('one screen says where the numbers come from', () => {
   ]);
 });
 
-describe('it tells', () => {
+describe('the story of a SKU includes', () => {
   test.each<[Parts, string]>([
     [
       {
@@ -213,7 +213,7 @@ describe('it tells', () => {
       new RegExp(`COMMENT ON COLUMN catalog.sku_trust.${column} IS '(.*?)';`).exec(columns)?.[1] ?? ''
     ).replace(/^[^:]*: /, '');
 
-  test('what each reason means', () => {
+  test('the meaning of each reason', () => {
     const reasons =
       valuesOf('owed_reason')
         .split(/; null/)[0]
@@ -224,7 +224,7 @@ describe('it tells', () => {
       expect(said({ answer: { because: reason } })).not.toMatch(new RegExp(`because ${reason}$`, 'm'));
   });
 
-  test('what each doubt means', () => {
+  test('the meaning of each doubt', () => {
     const doubts = [...columns.matchAll(/THEN '(\w+)'/g)]
       .map(([, doubt = '']) => doubt)
       .filter((doubt) => !['deferred', 'error'].includes(doubt));
@@ -244,7 +244,7 @@ describe('it tells', () => {
   });
 });
 
-test('a SKU is in scope or not by the rule that decides, where that is by rules', () => {
+test('if rules define the scope, the line names the rule that decides', () => {
   const line = (scope: Explained['scope']) =>
     storyOf({ ...explained(), scope }, null).find((text) => text.startsWith('scope'));
   const brand = { kind: 'brand', value: 'nike', include: true };

@@ -20,7 +20,7 @@ afterAll(() => stack[Symbol.asyncDispose]());
 
 const sql = (...args: string[]) => runProgram(['sql', ...args], { DATABASE_URL: stack.databaseUrl });
 
-test('shows rows under their names, and says how many', async () => {
+test('shows rows below their column names, and how many there are', async () => {
   const { code, stdout, stderr } = await sql(
     "select sku, state from catalog.skus where sku = 'DD1391-100' union all select 'none', null",
   );
@@ -32,7 +32,7 @@ test('shows rows under their names, and says how many', async () => {
   expect((await sql('select 1 where false')).stdout).toBe('(0 rows)');
 });
 
-test('numbers in arrays and in JSON lose no digit', async () => {
+test('numbers in arrays and in JSON keep all their digits', async () => {
   const big = '12345678901234567890';
   expect(
     (
@@ -45,13 +45,13 @@ test('numbers in arrays and in JSON lose no digit', async () => {
   expect((await sql(`select '{"x": ${big}}'::jsonb as j`)).stdout).toContain(big);
 });
 
-test('a query that is none is not waited for', async () => {
+test('an empty query returns at once', async () => {
   for (const query of [';', '/* x */', '  -- x'])
     expect(await sql(query)).toMatchObject({ code: 0, stdout: '(0 rows)' });
   expect(await sql('--json', ';')).toMatchObject({ code: 0, stdout: '' });
 });
 
-test('EXPLAIN and SHOW have rows, too; what has none says so', async () => {
+test('EXPLAIN and SHOW return rows, and a statement without rows says so', async () => {
   expect((await sql('/* why */ EXPLAIN (COSTS OFF) SELECT 1')).stdout).toBe(
     'QUERY PLAN\n----------\nResult\n(1 row)',
   );
@@ -60,7 +60,7 @@ test('EXPLAIN and SHOW have rows, too; what has none says so', async () => {
   expect((await sql('EXPLAIN ANALYZE DELETE FROM catalog.skus')).stderr).toContain('this command only reads');
 });
 
-test('--json prints an object a row, all of them', async () => {
+test('--json prints one object per row, for all rows', async () => {
   const { code, stdout } = await sql('--json', 'select g as n from generate_series(1, 2500) g');
   const rows = stdout.split('\n').map((line) => JSON.parse(line) as { n: number });
   expect([code, rows.length, rows.at(-1)]).toEqual([0, 2500, { n: 2500 }]);
@@ -69,9 +69,9 @@ test('--json prints an object a row, all of them', async () => {
   );
 });
 
-describe('a reader that begins late', () => {
+describe('a reader that starts late', () => {
   const KB = "select g as n, repeat('x', 1000) as x from generate_series(1, 20000) g";
-  /** The program, of whose output nothing is read. */
+  /** Starts the program and reads nothing of its output. */
   function unread(...args: string[]) {
     const child = spawn(process.execPath, [...NODE_FLAGS, '--', MAIN, 'sql', ...args], {
       env: { PATH: process.env['PATH'], DATABASE_URL: stack.databaseUrl },
@@ -80,7 +80,10 @@ describe('a reader that begins late', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     return { child, exited: once(child, 'exit').then(([code]) => code as number | null) };
   }
-  /** The program's session has had no work for some seconds, longer than the program's patience at its end; or it is over. */
+  /**
+   * Waits until the program's session has been idle for longer than the program waits at its end, or the program
+   * is over.
+   */
   const waits = (child: ChildProcess) =>
     eventually(
       async () =>
@@ -93,7 +96,7 @@ describe('a reader that begins late', () => {
       { what: 'the wait for the reader' },
     );
 
-  test('gets all rows, and no more are read than it takes', async () => {
+  test('gets all rows, and no more are fetched than it reads', async () => {
     const { child, exited } = unread('--json', KB);
     await waits(child);
     let lines = 0;
@@ -101,17 +104,17 @@ describe('a reader that begins late', () => {
     expect([lines, await exited]).toEqual([20_000, 0]);
   });
 
-  test('gets all of what is printed at once, although the program has nothing else to do', async () => {
+  test('gets all that was printed at once, although the program is otherwise done', async () => {
     const { child, exited } = unread("select repeat('x', 1000) as x from generate_series(1, 999)");
     await once(child.stdout, 'readable');
-    // Longer than the program waits at its end for what is still open.
+    // Longer than the program waits at its end for open output.
     await Promise.race([exited, pause(3000)]);
     let lines = 0;
     for await (const chunk of child.stdout) lines += String(chunk).split('\n').length - 1;
     expect([lines, await exited]).toEqual([1002, 0]);
   });
 
-  test('does not keep the program from being stopped', async () => {
+  test('does not keep a signal from ending the program', async () => {
     const { child, exited } = unread('--json', KB);
     await waits(child);
     child.kill('SIGTERM');
@@ -119,7 +122,7 @@ describe('a reader that begins late', () => {
   });
 });
 
-test('Ctrl-C ends the query, too', async () => {
+test('Ctrl-C also cancels the query', async () => {
   const runs =
     "exists (select from pg_stat_activity where query = 'select pg_sleep(500)' and state = 'active')";
   await using program = startProgram(['sql', 'select pg_sleep(500)'], { DATABASE_URL: stack.databaseUrl });
@@ -134,7 +137,7 @@ test.each([
   ["select catalog.take_request('x')", 'this command only reads'],
   ['select 1; drop schema catalog cascade', 'cannot insert multiple commands'],
   ['select * from catalog.no_such_table', 'relation "catalog.no_such_table" does not exist'],
-])('takes nothing that writes, and no second statement: %s', async (query, said) => {
+])('rejects a query that writes, and a second statement: %s', async (query, said) => {
   const skus = async () => (await stack.sql`select from catalog.skus`).length;
   const before = await skus();
   const { code, stderr } = await sql(query);
@@ -145,7 +148,7 @@ test.each([
 });
 
 test.each(['copy (select 1) to stdout', '/* all */ -- of it\n COPY catalog.skus TO STDOUT'])(
-  'takes no COPY: %s',
+  'rejects COPY: %s',
   async (query) => {
     expect(await sql(query)).toMatchObject({
       code: 78,
@@ -154,11 +157,11 @@ test.each(['copy (select 1) to stdout', '/* all */ -- of it\n COPY catalog.skus 
   },
 );
 
-test('is not kept busy by comments before a query', async () => {
+test('copes with many comments before a query', async () => {
   expect((await sql(`${'/**/'.repeat(60)}select 7 as n`)).stdout).toBe('n\n-\n7\n(1 row)');
 });
 
-test('shows each of the columns that share a name, where a JSON object can have but one of them', async () => {
+test('shows every column that shares a name, and --json rejects such a query', async () => {
   expect((await sql('select 1 as a, 2 as a, 3 as b')).stdout).toMatch(/^a {2}a {2}b\n.*\n1 {2}2 {2}3\n/);
   expect(await sql('--json', 'select 1 as a, 2 as a')).toMatchObject({
     code: 1,
@@ -167,7 +170,7 @@ test('shows each of the columns that share a name, where a JSON object can have 
   });
 });
 
-test('--json has numbers as numbers where that is exact, else as text; a table as Postgres writes them', async () => {
+test('--json writes numbers as numbers if exact, else as text; a table writes them as Postgres does', async () => {
   const query = `select count(*) as n, 1.50 as x, 0.0000001 as tiny, -2.000 as whole, 9007199254740991::bigint as most,
     9007199254740993::bigint as big, -9007199254740993::bigint as least, 0.12345678901234567890 as long, 'NaN'::numeric as nan,
     'infinity'::numeric as endless from catalog.skus where false`;
@@ -188,7 +191,7 @@ test('--json has numbers as numbers where that is exact, else as text; a table a
   );
 });
 
-test('days, times of a zone and moments without end are as Postgres writes them, in whatever zone', async () => {
+test('dates, timestamps and infinity do not depend on the time zone of the process', async () => {
   const query = `select date '2026-11-21' as day, timestamp '2026-11-21 20:00' as there, 'infinity'::timestamptz as until,
     '2026-11-21 20:00+00'::timestamptz as at`;
   const env = { DATABASE_URL: stack.databaseUrl, TZ: 'Asia/Bangkok' };
@@ -203,7 +206,7 @@ test('days, times of a zone and moments without end are as Postgres writes them,
   );
 });
 
-test('a pause without an end is shown as such', async () => {
+test('a pause without an end is shown as infinity', async () => {
   await pauseRequests(stack.sql, { forMs: null, by: 'somebody' });
   expect((await sql('--json', 'select * from catalog.sync_status')).stdout).toContain(
     '"paused_until":"infinity"',
@@ -211,14 +214,14 @@ test('a pause without an end is shown as such', async () => {
   await resumeRequests(stack.sql, 'somebody');
 });
 
-test.each([[[]], [['']], [['select', '1']]])('wants one query, in quotes: %j', async (args) => {
+test.each([[[]], [['']], [['select', '1']]])('expects one query, in quotes: %j', async (args) => {
   expect(await sql(...args)).toMatchObject({ code: 78, stderr: expect.stringContaining('in quotes') });
 });
 
 describe('a table', () => {
   const rows = [{ name: 'long enough', at: new Date(0), more: { a: 1 }, none: null }];
 
-  test('that is wider than the terminal has a line a column', () => {
+  test('that is wider than the terminal uses a line per column', () => {
     expect(tableOf(rows, 40)).toEqual([
       '- row 1',
       'name  long enough',
@@ -230,7 +233,7 @@ describe('a table', () => {
     expect(tableOf(rows, null)).toHaveLength(3);
   });
 
-  test('has nothing that a terminal takes for a command', () => {
+  test('contains nothing that a terminal takes for a command', () => {
     // oxlint-disable-next-line no-control-regex
     expect(tableOf([{ '\u001b[2J': '\u001b]0;x\u0007' }], null).join('')).not.toMatch(/[\u001b\u0007]/);
   });

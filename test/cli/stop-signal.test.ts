@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { endFirstProcess, stopSignal } from '../../src/cli/process.ts';
 
-/** Signals by hand, at times by hand: what is waited for, and the codes with which the process would have ended. */
+/** Sends signals at chosen times; records the exit codes with which the process would have ended. */
 function signalled() {
   let at = 0;
   const ends: number[] = [];
@@ -22,14 +22,14 @@ function signalled() {
   return { signal, ends, send, emitter };
 }
 
-test('the first signal asks for the stop', async () => {
+test('the first signal requests the stop', async () => {
   const { signal, ends, send } = signalled();
   send('SIGTERM', 5000);
   expect(await signal.promise).toBe('SIGTERM');
   expect(ends).toEqual([]);
 });
 
-test('one Ctrl-C under npm, which forwards it after the terminal has sent it, is one', async () => {
+test('Ctrl-C under npm, which forwards it after the terminal has sent it, counts once', async () => {
   const { signal, ends, send } = signalled();
   send('SIGINT', 5000);
   send('SIGINT', 5001);
@@ -38,7 +38,7 @@ test('one Ctrl-C under npm, which forwards it after the terminal has sent it, is
   expect(ends).toEqual([]);
 });
 
-test('a second one after that ends the process at once', () => {
+test('a second signal after that ends the process at once', () => {
   const { ends, send } = signalled();
   send('SIGTERM', 5000);
   send('SIGINT', 5001);
@@ -46,13 +46,13 @@ test('a second one after that ends the process at once', () => {
   expect(ends).toEqual([1]);
 });
 
-test('afterwards signals have their usual effect', () => {
+test('after disposal, signals have their usual effect', () => {
   const { signal, emitter } = signalled();
   signal.dispose();
   expect(emitter.eventNames()).toEqual([]);
 });
 
-describe('a signal that nothing waits for', () => {
+describe('a signal without a listener', () => {
   function process(pid: number) {
     const ends: number[] = [];
     const emitter = new EventEmitter();
@@ -72,7 +72,7 @@ describe('a signal that nothing waits for', () => {
     expect(ends).toEqual([143, 130]);
   });
 
-  test('does so before and after a stop is waited for, and not meanwhile', () => {
+  test('does so before and after a stop is awaited, but not meanwhile', () => {
     const { emitter, ends } = process(1);
     const stop = () => {};
     emitter.on('SIGTERM', stop);

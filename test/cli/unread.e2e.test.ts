@@ -18,7 +18,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Runs a command of which nobody reads one output, from its start on; returns its exit code. */
+/** Runs a command with one output that nobody reads from the start; returns its exit code. */
 async function unread(output: 'stdout' | 'stderr', words: string, url = database.url): Promise<unknown> {
   const child = spawn(process.execPath, ['--', MAIN, ...words.split(' ')], {
     env: { PATH: process.env['PATH'], DATABASE_URL: url },
@@ -30,7 +30,7 @@ async function unread(output: 'stdout' | 'stderr', words: string, url = database
   return code;
 }
 
-test('a command whose reader is gone does all that it was told to', async () => {
+test('a command whose reader is gone still does all that it was told to', async () => {
   await sql`update catalog_internal.tasks set next_at = now() + interval '1 hour'`;
   expect(await unread('stdout', 'refresh A --manifest')).toBe(0);
   const [row] = await sql`
@@ -39,12 +39,12 @@ test('a command whose reader is gone does all that it was told to', async () => 
   expect(row).toEqual({ due: true, known: true });
 });
 
-test('its exit code is what it would have been', async () => {
+test('a command whose reader is gone keeps its exit code', async () => {
   expect(await unread('stdout', 'status')).toBe(2);
   expect(await unread('stderr', 'status', 'postgres://127.0.0.1:1/none')).toBe(2);
 });
 
-test('what only prints, for as long as somebody reads, ends with its reader', async () => {
+test('a command that only prints ends with its reader', async () => {
   expect(await unread('stdout', 'status --watch')).toBe(0);
   expect(await unread('stdout', 'sql --json select/**/generate_series(1,1e9)')).toBe(0);
 });

@@ -22,7 +22,7 @@ const verification = async (...args: string[]) => {
   return { code, stderr, found: JSON.parse(stdout) as Verification };
 };
 
-/** Moves one price of so many SKUs of the partner's, without a snapshot in which a delta could report it. */
+/** Moves one price of `count` SKUs at the partner, without a snapshot in which a delta could report it. */
 function movePrices(count: number): string[] {
   const { world } = stack.sandbox;
   const rows = [...world.truth().values()].filter((row) =>
@@ -39,7 +39,7 @@ function movePrices(count: number): string[] {
     .toSorted();
 }
 
-test('finds what has moved and nothing else, and says that more was claimed', async () => {
+test('finds exactly what has moved, and says that the claim was higher', async () => {
   const moved = movePrices(60);
   const { code, found, stderr } = await verification('--skus', '1000');
   expect(found.wrong.map(({ sku }) => sku).toSorted()).toEqual(moved);
@@ -54,14 +54,14 @@ test('finds what has moved and nothing else, and says that more was claimed', as
   expect(stderr).toMatch(/^100 of \d+ SKUs asked about, .* left$/m);
 });
 
-test('finds nothing where nothing has moved, and says that the claim holds', async () => {
+test('finds nothing if nothing has moved, and says that the claim holds', async () => {
   const { code, stdout } = await verify('--skus', '150');
   expect(stdout).toContain('the claim is within the interval');
   expect(stdout).not.toContain('wrong, those first');
   expect(code).toBe(0);
 });
 
-test('draws the same SKUs for a seed, others for another', async () => {
+test('draws the same SKUs for the same seed, and others for another seed', async () => {
   const drawn = async (seed: number) => (await drawSample(stack.sql, { skus: 20, seed })).skus;
   const [first, again, other] = [await drawn(1), await drawn(1), await drawn(2)];
   expect(again).toEqual(first);
@@ -69,7 +69,7 @@ test('draws the same SKUs for a seed, others for another', async () => {
   expect(new Set(first).size).toBe(20);
 });
 
-test('asks about each with the same probability', async () => {
+test('draws each SKU with the same probability', async () => {
   const { sql } = stack;
   const drawn = new Map<string, number>();
   for (let seed = 0; seed < 300; seed += 1)
@@ -79,18 +79,18 @@ test('asks about each with the same probability', async () => {
   const expected = (300 * 60) / population;
   const spread = [...drawn.values()].reduce((sum, n) => sum + (n - expected) ** 2 / expected, 0);
   expect(drawn.size).toBe(population);
-  // Chi-squared has the mean of its degrees of freedom, and twice that as its variance.
+  // Chi-squared has its degrees of freedom as mean, and twice that as variance.
   expect(Math.abs(spread / (1 - 60 / population) - population)).toBeLessThan(5 * Math.sqrt(2 * population));
 });
 
-test('a second answer in the same while hides no first one', async () => {
+test('a second answer during verification does not hide the first one', async () => {
   const { sql } = stack;
   const [sku = ''] = movePrices(1);
   const marked = await markForVerification(sql, [sku]);
   await stack.caughtUp();
   const row = stack.sandbox.world.truth().get(sku);
   const [size = '', price = 0] = Object.entries(row?.sizeMap ?? {}).find(([, each]) => each !== null) ?? [];
-  // Back to what was held.
+  // Back to the price that the mirror held.
   stack.sandbox.world.setPrice(sku, size, (price ?? 0) - 10);
   await markForVerification(sql, [sku]);
   await stack.caughtUp();
@@ -98,7 +98,7 @@ test('a second answer in the same while hides no first one', async () => {
   expect(answered).toMatchObject([{ sku, wrong: [{ size, held: (price ?? 0) - 10, partner: price }] }]);
 });
 
-test('a SKU that is gone is wrong in all of its sizes, and one that is deferred is not waited for', async () => {
+test('a SKU that is gone is wrong in all its sizes, and a deferred one is not waited for', async () => {
   const { sql, sandbox } = stack;
   const rows = [...sandbox.world.truth().values()].filter(({ sizeMap }) => Object.keys(sizeMap).length > 1);
   const [gone, failing] = [rows[0]?.sku ?? '', rows[1]?.sku ?? ''];
@@ -117,11 +117,11 @@ test.each([
   [['--skus', 'many'], '--skus'],
   [['--seed', '-1'], '--seed'],
   [['A'], 'not expected here'],
-])('%j: says what is wrong', async (args, said) => {
+])('%j is rejected with what is wrong', async (args, said) => {
   expect(await verify(...args)).toMatchObject({ code: 78, stderr: expect.stringContaining(said) });
 });
 
-test('without a daemon says so at once, and marks nothing', async () => {
+test('without a daemon it says so at once, and marks nothing', async () => {
   await app.stop();
   const { code, stderr } = await verify('--skus', '10');
   expect([code, stderr]).toEqual([1, expect.stringContaining('no daemon is running')]);

@@ -32,14 +32,14 @@ const one = (more: Partial<HeldSku> = {}, isRight = true): Verified => ({
   wrong: isRight ? [] : [moved],
 });
 
-/** A catalog in which each price is right with a probability of its own, from `least` on, as it has turned out. */
+/** Builds a catalog whose prices are each right with their own probability, from `least` up, already drawn. */
 function catalogOf(skus: number, least: number, seed: number) {
   const rng = createRng(seed);
   const prices = Array.from({ length: skus }, (): Verified => {
     const pRight = least + (1 - least) * rng.next();
     return one({ pRight }, rng.chance(pRight));
   });
-  /** A sample of `drawn` of them. */
+  /** Returns a sample of `drawn` prices. */
   const sample = (drawn: number) => {
     for (let at = 0; at < drawn; at += 1) {
       const other = at + rng.int(skus - at);
@@ -52,7 +52,7 @@ function catalogOf(skus: number, least: number, seed: number) {
   return { sample, truth: prices.filter(({ wrong }) => wrong.length === 0).length / skus };
 }
 
-describe('of a thousand samples of a catalog', () => {
+describe('a thousand samples of a catalog', () => {
   test.each(
     some(
       [
@@ -63,24 +63,24 @@ describe('of a thousand samples of a catalog', () => {
       ],
       1,
     ),
-  )('94 to 96 % of the intervals hold the truth: %j', ({ drawn, least }) => {
+  )('have intervals that contain the truth in 94 to 96 % of cases: %j', ({ drawn, least }) => {
     const { sample, truth } = catalogOf(100_000, least, 1);
     const samples = Array.from({ length: 1000 }, () => sample(drawn));
     const holding = samples.filter(({ low, high }) => low <= truth && truth <= high).length;
     expect(holding).toBeGreaterThanOrEqual(940);
     expect(holding).toBeLessThanOrEqual(960);
-    // A claim differs from sample to sample as the SKUs do that are in it.
+    // A claim varies between samples with the SKUs they contain.
     expect(samples.filter(({ holds }) => holds).length).toBeGreaterThanOrEqual(940);
   });
 
-  test('nearly none holds a claim that is four points too high', () => {
+  test('almost never confirm a claim that is four points too high', () => {
     const { sample } = catalogOf(20_000, 0.8, 2);
     const samples = Array.from({ length: 200 }, () => sample(1000));
     expect(samples.filter(({ claimed, high }) => claimed + 0.04 <= high).length).toBeLessThan(10);
   });
 });
 
-test('an interval is in [0, 1], holds the share, and is the narrower the more were drawn', () => {
+test('an interval lies within [0, 1], contains the share, and narrows with a larger sample', () => {
   const drawn = fc.integer({ min: 1, max: 1_000_000 });
   fc.assert(
     fc.property(drawn, fc.double({ min: 0, max: 1, noNaN: true }), (n, part) => {
@@ -102,7 +102,7 @@ test.each([
   [60, 0.88],
   [-5, 0.9],
   [36_000, 0],
-])('what was believed %d s later is %d', (seconds, expected) => {
+])('the claim for an answer %d s later is %d', (seconds, expected) => {
   const answer = { sku: 'A', answeredAt: new Date(1000 * seconds), wrong: [] };
   expect(verified(held(), new Date(0), answer).pRight).toBeCloseTo(expected, 9);
 });
@@ -110,7 +110,7 @@ test.each([
 describe('the report', () => {
   const about = { seed: 7, population: 5000, asked: 4, seconds: 3 };
 
-  test('says shares by what may be acted on and by source, and tells of the wrong ones, actionable ones first', () => {
+  test('gives shares by actionability and source, and lists wrong SKUs, actionable ones first', () => {
     const sample = [
       one({ sku: 'unlikely', pRight: 0.3, doubt: 'owed' }, false),
       one(
@@ -139,7 +139,7 @@ describe('the report', () => {
       expect(text).toContain(part);
   });
 
-  test('says what the claim is beside the interval', () => {
+  test('says how the claim relates to the interval', () => {
     const said = (right: number, claimed: number) => {
       const sample = Array.from({ length: 1000 }, (_, at) => one({ pRight: claimed }, at < right));
       return reportOf(verificationOf(sample, about)).find((line) => line.startsWith('the claim'));
@@ -149,13 +149,13 @@ describe('the report', () => {
     expect(said(999, 0.95)).toContain('below');
   });
 
-  test('of nothing says that nothing is known', () => {
+  test('says that nothing is known if nothing was answered', () => {
     const text = reportOf(verificationOf([], about)).join('\n');
     expect(text).toContain('nothing is known');
     expect(text).not.toMatch(/NaN|Infinity/);
   });
 
-  test('lists some of many, and a price that is gone as none', () => {
+  test('lists only some of many wrong SKUs, and a price that is gone as none', () => {
     const gone = { size: '8', held: 90, partner: null };
     const many = Array.from({ length: 40 }, (_, at) => ({
       ...one({ sku: `S${at}` }),

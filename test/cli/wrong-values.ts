@@ -1,12 +1,12 @@
 import type { Command } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
 
-/** Options that take any text; of all others the empty one is wrong. */
+/** Options that accept any text; all other options reject the empty one. */
 const ANY_TEXT: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['host', 'api-key', 'secret', 'bulk-key'],
 };
 
-/** Arguments of a command that it has to refuse, and how the refusal begins. */
+/** An argument that a command has to reject, and how the message begins. */
 export interface WrongValue {
   readonly name: string;
   readonly arg: string;
@@ -24,5 +24,5 @@ function wrongValuesOf([name, command]: readonly [string, Command]): WrongValue[
   ];
 }
 
-/** By the table of commands: one that is new is among them. */
+/** Derived from the table of commands, so that new commands are included. */
 export const WRONG_VALUES: readonly WrongValue[] = [...(await loadCommands())].flatMap(wrongValuesOf);

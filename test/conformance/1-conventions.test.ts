@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { everyCall, list, quietSkus, send } from './calls.ts';
 import { open, type Json } from './support.ts';
 
-/** Members that hold an amount, wherever they stand. */
+/** Members that hold an amount, wherever they occur. */
 const AMOUNTS = new Set(['price', 'expected_payout', 'commission_fee', 'shipping_fee']);
 
 function amountsIn(value: unknown): unknown[] {
@@ -14,7 +14,7 @@ function amountsIn(value: unknown): unknown[] {
 }
 
 describe('conventions', () => {
-  it('1.1 every endpoint refuses a request without credential', async () => {
+  it('1.1 every endpoint rejects a request without a credential', async () => {
     await using partner = await open();
     for (const { endpoint, method, path, body } of await everyCall(partner)) {
       const answer = await partner.raw(method, path, {}, body && JSON.stringify(body));
@@ -22,7 +22,7 @@ describe('conventions', () => {
     }
   });
 
-  it('1.2 a success is a JSON object without envelope, from every endpoint', async () => {
+  it('1.2 every endpoint answers a success with a JSON object without an envelope', async () => {
     await using partner = await open();
     for (const call of await everyCall(partner)) {
       const { status, json } = await send(partner, call);
@@ -36,7 +36,7 @@ describe('conventions', () => {
     }
   });
 
-  it('1.3 a success is gzipped for whoever accepts it, and for nobody else', async () => {
+  it('1.3 a success is gzipped only for a client that accepts it', async () => {
     await using partner = await open();
     for (const call of await everyCall(partner)) {
       const plain = await send(partner, call);
@@ -50,7 +50,7 @@ describe('conventions', () => {
     }
   });
 
-  it('1.6 the same write twice, with an idempotency key too, is two writes', async () => {
+  it('1.6 sending a write twice makes two writes, even with an idempotency key', async () => {
     await using partner = await open({ listings: 0 });
     const body = { sku: quietSkus(partner)[0], size: '42', price: 900 };
     for (const kind of ['ask', 'preorder']) {
@@ -79,7 +79,7 @@ describe('conventions', () => {
     expect(amountsIn(orders).length).toBeGreaterThan(100);
   });
 
-  it('1.8 any origin may read answers, refusals included', async () => {
+  it('1.8 any origin may read answers, rejections included', async () => {
     await using partner = await open();
     const answers = [
       await partner.raw('GET', '/partner/catalog/manifest', {}),

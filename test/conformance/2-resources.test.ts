@@ -28,13 +28,13 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('2.1.orders, 2.1.nextCursor an account without orders has one empty page', async ({ expect }) => {
+  it('2.1.orders, 2.1.nextCursor an account without orders gets one empty page', async ({ expect }) => {
     await using partner = await open({ orders: 0 });
     for (const path of [PROCESSING, SETTLED])
       expect(await partner.page(path)).toMatchObject({ orders: [], nextCursor: null });
   });
 
-  it('2.2.order_id, 2.2.status, 2.2.expected_payout of every order have their types', async ({ expect }) => {
+  it('2.2.order_id, 2.2.status, 2.2.expected_payout have their types in every order', async ({ expect }) => {
     await using partner = await open({ orders: 400 });
     const pages = [...(await partner.pages(PROCESSING)), ...(await partner.pages(SETTLED))];
     const orders = pages.flatMap((page) => page.orders);
@@ -48,7 +48,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('2.2.expected_payout falls by the fee of confirm under seller shipping, and not without', async ({
+  it('2.2.expected_payout falls by the fee of a confirmation only under seller shipping', async ({
     expect,
   }) => {
     for (const sellerShipping of [true, false]) {
@@ -60,7 +60,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it("2.2.owner another supplier's orders stand in no list", async ({ expect }) => {
+  it('2.2.owner no list contains an order of another supplier', async ({ expect }) => {
     await using partner = await open({ foreignOrders: 50 });
     const foreign = (['pending', 'process', 'settled'] as const).map((status) =>
       foreignOrder(partner, status),
@@ -73,7 +73,7 @@ describe.concurrent('orders and listings', () => {
     for (const id of ids.slice(0, 20)) expect((await partner.get(`/partner/${id}`)).status).toBe(200);
   });
 
-  it('2.3.order_id a listing is found by the order_id of its creation', async ({ expect }) => {
+  it('2.3.order_id a listing is found by the order_id that its creation returned', async ({ expect }) => {
     await using partner = await open();
     for (const kind of ['ask', 'preorder'] as const) {
       const id = await list(partner, kind);
@@ -84,9 +84,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('2.3.page, 8.listing-page live listings come 500 a page: 500 are one page, 501 are two', async ({
-    expect,
-  }) => {
+  it('2.3.page, 8.listing-page 500 live listings fit on one page, 501 take two', async ({ expect }) => {
     await using partner = await open({ listings: 0, rateLimit: 10_000 });
     await Promise.all(Array.from({ length: 500 }, () => list(partner, 'ask')));
     const lengths = async (): Promise<number[]> =>
@@ -98,9 +96,7 @@ describe.concurrent('orders and listings', () => {
 });
 
 describe.concurrent('prices', () => {
-  it('2.4.message, 2.4.code, 2.4.size_map, 2.4.product a price record has what it should', async ({
-    expect,
-  }) => {
+  it('2.4.message, 2.4.code, 2.4.size_map, 2.4.product are in a price record', async ({ expect }) => {
     await using partner = await open();
     const [sku = ''] = quietSkus(partner);
     const { json } = await partner.lowest(sku);
@@ -115,7 +111,7 @@ describe.concurrent('prices', () => {
     expect(json['size_map']).toEqual({ ...truth?.sizeMap, size_type: truth?.sizeType });
   });
 
-  it('2.5.results each is the body of the single lookup at that instant', async ({ expect }) => {
+  it('2.5.results contain the bodies that single lookups return at the same moment', async ({ expect }) => {
     await using partner = await open();
     const skus = [...quietSkus(partner).slice(0, 8), ...liveSkus(partner).slice(0, 2)];
     const { results } = await envelope(partner, skus);
@@ -123,7 +119,7 @@ describe.concurrent('prices', () => {
     for (const sku of skus) expect(results[sku]).toEqual((await partner.lowest(sku)).json);
   });
 
-  it('2.5.not_found, 2.5.errors, 2.5.deferred hold what the single lookup says of a SKU', async ({
+  it('2.5.not_found, 2.5.errors, 2.5.deferred agree with the single lookup of each SKU', async ({
     expect,
   }) => {
     await using partner = await open({ liveShare: 0.3, ghostShare: 0.05 });
@@ -144,7 +140,7 @@ describe.concurrent('prices', () => {
     for (const sku of bulk.deferred) expect((await partner.lowest(sku)).json['code']).toBe('0000');
   });
 
-  it('2.5.requested, 2.5.deduped count the input before and after duplicates collapse', async ({
+  it('2.5.requested, 2.5.deduped count the input before and after duplicates are collapsed', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -154,7 +150,7 @@ describe.concurrent('prices', () => {
     expect(await envelope(partner, [])).toMatchObject({ requested: 0, deduped: 0 });
   });
 
-  it('2.5.partition every asked SKU is in exactly one of the four', async ({ expect }) => {
+  it('2.5.partition every SKU asked for is in exactly one of the four parts', async ({ expect }) => {
     await using partner = await open({ liveShare: 0.3, ghostShare: 0.1 });
     const known = [...partner.sandbox.world.truth().keys()];
     for (const sku of known.slice(0, 4)) partner.sandbox.world.setFailing(sku, true);
@@ -171,7 +167,7 @@ describe.concurrent('prices', () => {
 });
 
 describe.concurrent('catalog', () => {
-  it('2.6.file, 2.6.sku, 2.6.sizes, 2.6.hash, 2.6.price_source, 2.6.updated_at every line has its members', async ({
+  it('2.6.file, 2.6.sku, 2.6.sizes, 2.6.hash, 2.6.price_source, 2.6.updated_at are in every line', async ({
     expect,
   }) => {
     await using partner = await open({ liveShare: 0.2 });
@@ -200,7 +196,7 @@ describe.concurrent('catalog', () => {
     }
   });
 
-  it('2.6.hash stays where nothing moved and is another where a price did', async ({ expect }) => {
+  it('2.6.hash changes if a price moved, and only then', async ({ expect }) => {
     await using partner = await open();
     const [moved = '', still = ''] = quietSkus(partner);
     const before = await lines(partner);
@@ -211,7 +207,7 @@ describe.concurrent('catalog', () => {
     expect(after.get(moved)?.hash).not.toBe(before.get(moved)?.hash);
   });
 
-  it('2.6.membership SKUs without market rows are not listed, though they may be priceable', async ({
+  it('2.6.membership SKUs without market rows are not listed, although they may be priceable', async ({
     expect,
   }) => {
     await using partner = await open({ unlistedShare: 0.1 });
@@ -237,7 +233,9 @@ describe.concurrent('catalog', () => {
     expect((await file(partner, manifest)).status).toBe(403);
   });
 
-  it('2.7.generated_at, 4.2.10 is the time of the build, and tells an old snapshot', async ({ expect }) => {
+  it('2.7.generated_at, 4.2.10 is the time of the build, and so reveals an old snapshot', async ({
+    expect,
+  }) => {
     const clock = new HandClock();
     await using partner = await open({ now: clock.now });
     const built = clock.now();
@@ -264,7 +262,7 @@ describe.concurrent('catalog', () => {
     expect(await counts()).toEqual([60, 60]);
   });
 
-  it('2.8.changed, 2.8.removed, 2.8.now_live, 2.8.to_snapshot tell what happened between two snapshots', async ({
+  it('2.8.changed, 2.8.removed, 2.8.now_live, 2.8.to_snapshot describe what happened between two snapshots', async ({
     expect,
   }) => {
     await using partner = await open({ liveShare: 0.2 });
@@ -288,7 +286,7 @@ describe.concurrent('catalog', () => {
     });
   });
 
-  it('2.8.to_snapshot asking on from it reaches the newest snapshot, and misses nothing on the way', async ({
+  it('2.8.to_snapshot as the next since leads to the newest snapshot without missing a change', async ({
     expect,
   }) => {
     await using partner = await open({ deltaHops: 2 });
@@ -309,7 +307,7 @@ describe.concurrent('catalog', () => {
     expect(reported.toSorted()).toEqual(moved.toSorted());
   });
 
-  it('2.8.changed misses no price change, and may name SKUs that did not change', async ({ expect }) => {
+  it('2.8.changed contains every price change, and possibly SKUs that did not change', async ({ expect }) => {
     await using partner = await open({ skus: 400, noopShare: 0.5, rateLimit: 10_000 });
     const before = await lines(partner);
     const delta = await deltaAfter(partner, () => partner.sandbox.world.step(80));

@@ -14,7 +14,7 @@ const PATHS = new Set([
 const statusOf = async (partner: Partner, order: string): Promise<unknown> =>
   (await partner.get(`/partner/${order}`)).json['status'];
 
-/** The state of every order that the lists show, and of those that they showed before. */
+/** Returns the state of every order in the lists, and of those that were in them before. */
 async function look(partner: Partner, before: ReadonlyMap<string, string>): Promise<Map<string, string>> {
   const pages = await Promise.all(
     ['processing', 'settled'].map((name) => partner.pages(`/partner/${name}/orders`)),
@@ -33,12 +33,12 @@ const movesBetween = (before: ReadonlyMap<string, string>, after: ReadonlyMap<st
     return to === from ? [] : [`${from}>${to}`];
   });
 
-/** The state of every order there is. */
+/** Returns the state of every order there is. */
 const states = (partner: Partner): Map<string, string> =>
   new Map([...partner.sandbox.orders].map(({ id, status }) => [id, status]));
 
 describe.concurrent('states and transitions', () => {
-  it('3.states seeded orders are in the six states and in no other', async ({ expect }) => {
+  it('3.states seeded orders have the six states and no others', async ({ expect }) => {
     await using partner = await open({ orders: 400, rateLimit: 10_000 });
     const seen = new Set((await look(partner, new Map())).values());
     expect([...seen].filter((status) => !STATUSES.includes(status))).toEqual([]);
@@ -64,7 +64,7 @@ describe.concurrent('states and transitions', () => {
     expect(mainPath).toEqual(expect.arrayContaining(failures));
   });
 
-  it('3.2, 3.states a poller sees these moves and no others', async ({ expect }) => {
+  it('3.2, 3.states a poller sees only these moves', async ({ expect }) => {
     await using partner = await open({ orders: 90, rateLimit: 10_000, autoConfirm: true });
     const seen = new Set<string>();
     let before = await look(partner, new Map());
@@ -80,7 +80,7 @@ describe.concurrent('states and transitions', () => {
     expect(own.filter(({ id, status }) => (before.get(id) ?? 'failed') !== status)).toEqual([]);
   });
 
-  it('3.3 nothing that a partner sends makes an order fail', async ({ expect }) => {
+  it('3.3 no request of a partner can make an order fail', async ({ expect }) => {
     await using partner = await open();
     const { order_id } = await ownOrder(partner, 'process');
     const body = { order_id, status: 'failed', price: 100, tracking_number: 'TH1' };
@@ -97,7 +97,7 @@ describe.concurrent('states and transitions', () => {
     expect(await statusOf(partner, order_id)).not.toBe('failed');
   });
 
-  it('3.confirm, 3.4 process and pre_order stay for a while, then move on; the fee stands at once', async ({
+  it('3.confirm, 3.4 a confirmed order stays for a while, then moves on; its fee applies at once', async ({
     expect,
   }) => {
     for (const [from, to] of [
@@ -118,7 +118,7 @@ describe.concurrent('states and transitions', () => {
     }
   });
 
-  it('3.confirm, 3.2 nothing but a confirmation takes an order on from process or pre_order; too late, it has failed', async ({
+  it('3.confirm, 3.2 only a confirmation moves an order on from process or pre_order; without one it fails at the deadline', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -141,9 +141,7 @@ describe.concurrent('states and transitions', () => {
     expect(await statusOf(partner, confirmed)).toBe('matched');
   });
 
-  it('3.pre_order-process, 3.confirm one confirmation is enough on the pre-order path', async ({
-    expect,
-  }) => {
+  it('3.pre_order-process, 3.confirm a single confirmation is enough for a pre-order', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ orders: 0, now: clock.now, confirmDeadlineMs: 60_000 });
     const order_id = orderIn(partner, 'pre_order');
@@ -155,7 +153,7 @@ describe.concurrent('states and transitions', () => {
     expect(feesOf(partner, order_id)).toBe(60);
   });
 
-  it('3.4, 7.4.3 confirm of any other status is refused with its name, and records nothing', async ({
+  it('3.4, 7.4.3 confirm in any other status is rejected with its name, and records nothing', async ({
     expect,
   }) => {
     await using partner = await open();

@@ -4,7 +4,7 @@ import { envelope } from './catalog.ts';
 import { HandClock, open } from './support.ts';
 
 describe.concurrent('price lookup', () => {
-  it('4.1.lowest, 7.3.0000, 7.3.0009 a known SKU has a record, an unknown one is a 400 with 0009', async ({
+  it('4.1.lowest, 7.3.0000, 7.3.0009 a known SKU returns a record, an unknown one 400 with 0009', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -16,14 +16,14 @@ describe.concurrent('price lookup', () => {
     }
   });
 
-  it('4.1.lowest takes SKUs that need percent-encoding', async ({ expect }) => {
+  it('4.1.lowest accepts SKUs that need percent-encoding', async ({ expect }) => {
     await using partner = await open();
     const odd = partner.sandbox.world.add('CT8012/005 ü?&#%');
     expect((await partner.lowest(odd)).status).toBe(200);
     expect(Object.keys((await envelope(partner, [odd])).results)).toEqual([odd]);
   });
 
-  it('4.1.lowest, 7.2.500-service a transient failure is the 500 of the service', async ({ expect }) => {
+  it('4.1.lowest, 7.2.500-service a transient failure returns the 500 of the service', async ({ expect }) => {
     await using partner = await open();
     const [sku = ''] = quietSkus(partner);
     partner.sandbox.world.setFailing(sku, true);
@@ -41,7 +41,7 @@ describe.concurrent('price lookup', () => {
     expect(statuses).toEqual([200, 200, 200, 403]);
   });
 
-  it('4.1.bulk, 8.bulk takes 100 SKUs and refuses 101', async ({ expect }) => {
+  it('4.1.bulk, 8.bulk accepts 100 SKUs and rejects 101', async ({ expect }) => {
     await using partner = await open({ skus: 150, liveShare: 0 });
     const skus = quietSkus(partner);
     expect((await partner.bulk(skus.slice(0, 100))).status).toBe(200);
@@ -50,7 +50,7 @@ describe.concurrent('price lookup', () => {
     expect(refused.json).toMatchObject({ message: expect.any(String) });
   });
 
-  it('4.1.bulk collapses duplicates and ignores keys that it does not know', async ({ expect }) => {
+  it('4.1.bulk collapses duplicates and ignores unknown keys', async ({ expect }) => {
     await using partner = await open();
     const [sku = ''] = quietSkus(partner);
     const { status, json } = await partner.post('/partner/lowest/bulk', {
@@ -62,7 +62,7 @@ describe.concurrent('price lookup', () => {
     expect(Object.keys(json['results'] as object)).toEqual([sku]);
   });
 
-  it('4.1.1, 7.1.200 an answer may be 200 although nothing in it resolved', async ({ expect }) => {
+  it('4.1.1, 7.1.200 an answer may be 200 although it resolved nothing', async ({ expect }) => {
     await using partner = await open();
     const { status, json } = await partner.bulk(['NOPE-1', 'NOPE-2']);
     expect([status, json['results'], json['not_found']]).toEqual([200, {}, ['NOPE-1', 'NOPE-2']]);
@@ -79,7 +79,7 @@ describe.concurrent('price lookup', () => {
     for (const sku of [...deferred, ...errors]) expect((await partner.lowest(sku)).json['code']).toBe('0000');
   });
 
-  it('4.1.3, 8.bulk five live computations a request, whatever stands before them', async ({ expect }) => {
+  it('4.1.3, 8.bulk a request computes five live SKUs, whatever precedes them', async ({ expect }) => {
     await using partner = await open({ skus: 80, liveShare: 0.5, ghostShare: 0 });
     const live = liveSkus(partner).slice(0, 30);
     const quiet = quietSkus(partner).slice(0, 20);
@@ -91,7 +91,7 @@ describe.concurrent('price lookup', () => {
     }
   });
 
-  it('4.1.3 a ceiling over all requests defers further live SKUs, and no others', async ({ expect }) => {
+  it('4.1.3 a ceiling across requests defers further live SKUs, and no others', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ liveShare: 0.5, liveCeilingPerMinute: 7, now: clock.now });
     const [quiet = ''] = quietSkus(partner);
@@ -103,7 +103,7 @@ describe.concurrent('price lookup', () => {
     expect(await resolved()).toBe(6);
   });
 
-  it('4.1.5, 8.cache.bulk a bulk answer forbids caches to keep it', async ({ expect }) => {
+  it('4.1.5, 8.cache.bulk a bulk answer must not be cached', async ({ expect }) => {
     await using partner = await open();
     const cacheControl = (await partner.bulk(['NOPE'])).headers['cache-control'];
     expect(cacheControl ?? 'no-store').toMatch(/no-store|no-cache/);

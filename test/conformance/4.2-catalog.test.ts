@@ -3,7 +3,7 @@ import { liveSkus, quietSkus } from './calls.ts';
 import { deltaAfter, deltaSince, envelope, file, lines } from './catalog.ts';
 import { open, type Partner } from './support.ts';
 
-/** What the price routes say of SKUs, where they say it. */
+/** Returns what the price routes say about SKUs, if they say anything. */
 async function records(partner: Partner, skus: readonly string[]): Promise<Map<string, unknown>> {
   const found = new Map<string, unknown>();
   for (let owed = [...skus]; owed.length > 0;) {
@@ -16,7 +16,7 @@ async function records(partner: Partner, skus: readonly string[]): Promise<Map<s
 }
 
 describe.concurrent('catalog endpoints', () => {
-  it('4.2.manifest, 7.3.0012, 7.3.0014, 7.1.503 without a servable snapshot: 503 with 0012 or 0014', async ({
+  it('4.2.manifest, 7.3.0012, 7.3.0014, 7.1.503 without a servable snapshot answer 503 with 0012 or 0014', async ({
     expect,
   }) => {
     await using partner = await open({ initialSnapshot: false });
@@ -31,14 +31,14 @@ describe.concurrent('catalog endpoints', () => {
     expect([(await partner.manifest()).status, (await partner.delta(since)).status]).toEqual([200, 200]);
   });
 
-  it('4.2.manifest a fault of the service is the general 500', async ({ expect }) => {
+  it('4.2.manifest a fault of the service returns the general 500', async ({ expect }) => {
     await using partner = await open();
     partner.sandbox.faults.add({ route: 'manifest', status: 500 });
     const { status, text } = await partner.manifest();
     expect([status, text]).toEqual([500, '{"errorMessage":"Internal Server Error"}']);
   });
 
-  it('4.2.delta, 7.3.0010, 7.3.0011, 7.3.0013, 7.2.code a since that leads nowhere: 400 with its code', async ({
+  it('4.2.delta, 7.3.0010, 7.3.0011, 7.3.0013, 7.2.code an unusable since returns 400 with its code', async ({
     expect,
   }) => {
     await using partner = await open({ deltaMaxChanges: 2 });
@@ -60,7 +60,9 @@ describe.concurrent('catalog endpoints', () => {
     expect(await code(`?since=${since}`)).toEqual(refusal('0010'));
   });
 
-  it('4.2.delta, 7.3.0010 an expired snapshot is a broken chain, the newest goes on', async ({ expect }) => {
+  it('4.2.delta, 7.3.0010 an expired snapshot breaks the chain, and the newest still works', async ({
+    expect,
+  }) => {
     await using partner = await open();
     const since = partner.sandbox.world.newestSnapshot() ?? '';
     const newest = partner.sandbox.world.buildSnapshot();
@@ -69,7 +71,7 @@ describe.concurrent('catalog endpoints', () => {
     expect((await partner.delta(newest)).status).toBe(200);
   });
 
-  it('4.2.1 the price routes know a price before any snapshot does', async ({ expect }) => {
+  it('4.2.1 the price routes show a new price before any snapshot does', async ({ expect }) => {
     await using partner = await open();
     const [sku = ''] = quietSkus(partner);
     const before = await lines(partner);
@@ -79,7 +81,7 @@ describe.concurrent('catalog endpoints', () => {
     expect((await deltaSince(partner, partner.sandbox.world.newestSnapshot() ?? '')).changed).toEqual([]);
   });
 
-  it('4.2.2 corrected metadata and size_type move neither hash nor delta', async ({ expect }) => {
+  it('4.2.2 corrections of metadata and size_type change neither hash nor delta', async ({ expect }) => {
     await using partner = await open();
     const [renamed = '', resized = ''] = quietSkus(partner);
     const before = await lines(partner);
@@ -94,7 +96,7 @@ describe.concurrent('catalog endpoints', () => {
     expect((await partner.lowest(resized)).json).toMatchObject({ size_map: { size_type: 'CM' } });
   });
 
-  it('4.2.3 there are priceable SKUs that are not listed, and listed SKUs with 0009', async ({ expect }) => {
+  it('4.2.3 some priceable SKUs are not listed, and some listed SKUs return 0009', async ({ expect }) => {
     await using partner = await open({ unlistedShare: 0.1, ghostShare: 0.1 });
     const listed = await lines(partner);
     const all = [...partner.sandbox.world.truth().keys(), ...listed.keys()];
@@ -103,7 +105,7 @@ describe.concurrent('catalog endpoints', () => {
     expect(not_found.filter((sku) => listed.has(sku)).length).toBeGreaterThan(0);
   });
 
-  it('4.2.4 a withdrawn SKU stays listed with another hash and no sizes; a deleted one is removed', async ({
+  it('4.2.4 a withdrawn SKU stays listed with another hash and no sizes, and a deleted one is removed', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -124,7 +126,7 @@ describe.concurrent('catalog endpoints', () => {
     expect(Object.keys(json['size_map'] as object)).toEqual(['size_type']);
   });
 
-  it('4.2.5, 4.2.6 a price move is reported of a snapshot SKU and never of a live one', async ({
+  it('4.2.5, 4.2.6 a price move is reported for a snapshot SKU and never for a live one', async ({
     expect,
   }) => {
     await using partner = await open({ liveShare: 0.2 });
@@ -138,7 +140,7 @@ describe.concurrent('catalog endpoints', () => {
     expect((await partner.lowest(live)).json).toMatchObject({ size_map: { '42': 4321 } });
   });
 
-  it('4.2.7 a crossing is reported once each way, now_live where it went live', async ({ expect }) => {
+  it('4.2.7 a crossing is reported once each way, in now_live if it went live', async ({ expect }) => {
     await using partner = await open({ liveShare: 0.2 });
     const { world } = partner.sandbox;
     const [sku = ''] = quietSkus(partner);
@@ -157,7 +159,7 @@ describe.concurrent('catalog endpoints', () => {
     expect(await deltaAfter(partner, () => {})).toMatchObject({ changed: [], now_live: [] });
   });
 
-  it('4.2.7 over several snapshots now_live tells the cohort as of to_snapshot', async ({ expect }) => {
+  it('4.2.7 across several snapshots now_live gives the cohort as of to_snapshot', async ({ expect }) => {
     await using partner = await open({ liveShare: 0.2 });
     const { world } = partner.sandbox;
     const [stays = '', returns = '', removed = ''] = quietSkus(partner);
@@ -173,7 +175,7 @@ describe.concurrent('catalog endpoints', () => {
     expect(delta.changed).toEqual(expect.arrayContaining([stays, returns]));
   });
 
-  it('4.2.9 a presigned URL may stop before its time; the next manifest response has one that works', async ({
+  it('4.2.9 a presigned URL may expire early, and the next manifest response has a working one', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -194,7 +196,7 @@ describe.concurrent('catalog endpoints', () => {
     expect((await partner.raw('GET', url.origin + url.pathname, {})).status).toBe(403);
   });
 
-  it('4.2.11 whoever follows manifest, delta and bulk holds the prices of the market', async ({ expect }) => {
+  it('4.2.11 following manifest, delta and bulk yields the prices of the market', async ({ expect }) => {
     await using partner = await open({ skus: 200, liveShare: 0.05, rateLimit: 10_000 });
     const { world } = partner.sandbox;
     const manifest = await lines(partner);

@@ -16,7 +16,9 @@ interface Listing {
 }
 
 describe.concurrent('orders and listings', () => {
-  it('4.3.processing, 4.3.settled each order of the account is where its status says', async ({ expect }) => {
+  it('4.3.processing, 4.3.settled each order of the account is in the list of its status', async ({
+    expect,
+  }) => {
     await using partner = await open({ orders: 300 });
     const ids = async (path: string): Promise<string[]> =>
       (await partner.pages(path)).flatMap(({ orders }) => orders.map(({ order_id }) => order_id));
@@ -30,7 +32,7 @@ describe.concurrent('orders and listings', () => {
     expect(settled.toSorted()).toEqual(idsOf((status) => status === 'settled').toSorted());
   });
 
-  it('4.3.listings every live listing of the account stands in the list of its type', async ({ expect }) => {
+  it('4.3.listings every live listing of the account is in the list of its type', async ({ expect }) => {
     await using partner = await open({ listings: 1300 });
     const seen: string[] = [];
     for (const path of [ASKS, PREORDERS]) {
@@ -44,7 +46,7 @@ describe.concurrent('orders and listings', () => {
     expect(seen).toHaveLength(1300);
   });
 
-  it('4.3.listings another type is a validation failure', async ({ expect }) => {
+  it('4.3.listings an unknown type is a validation failure', async ({ expect }) => {
     await using partner = await open();
     for (const type of ['sold', 'asks', 'ASK', '__proto__']) {
       const { status, json } = await partner.get(`/partner/live/listings/${type}`);
@@ -52,7 +54,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('4.3.order, 7.4.1, 7.2.400 an own order is answered, a missing and a foreign one are 400', async ({
+  it('4.3.order, 7.4.1, 7.2.400 an own order is answered, and missing and foreign ones return 400', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -71,7 +73,7 @@ describe.concurrent('orders and listings', () => {
     expect([foreign.status, foreign.json]).toEqual([400, { statusCode: 400, message: 'uid not match' }]);
   });
 
-  it('4.3.order names a missing order as it was asked for', async ({ expect }) => {
+  it('4.3.order names a missing order exactly as requested', async ({ expect }) => {
     await using partner = await open();
     for (const id of ['processing', 'a b', 'ü/ü', '__proto__', '0']) {
       const { status, json } = await partner.get(`/partner/${encodeURIComponent(id)}`);
@@ -79,7 +81,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('4.3.payout is the payout after fees, as the order says', async ({ expect }) => {
+  it('4.3.payout is the payout after fees, as in the order', async ({ expect }) => {
     await using partner = await open();
     const order_id = orderIn(partner, 'process');
     const payouts = async (): Promise<unknown[]> => [
@@ -93,7 +95,7 @@ describe.concurrent('orders and listings', () => {
     expect(await payouts()).toEqual([before - 60, before - 60]);
   });
 
-  it('4.3.payout, 7.4.1 a missing and a foreign order are refused like the order itself', async ({
+  it('4.3.payout, 7.4.1 missing and foreign orders are rejected like the order itself', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -104,7 +106,7 @@ describe.concurrent('orders and listings', () => {
     }
   });
 
-  it('4.3.label, 8.label-url a PDF for whoever holds the URL, for an hour at most', async ({ expect }) => {
+  it('4.3.label, 8.label-url the URL gives a PDF to anyone, for at most an hour', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ now: clock.now, urlTtlMs: 10 * HOUR });
     const { status, json } = await partner.get(`/partner/label/${orderIn(partner, 'matched')}`);
@@ -121,7 +123,7 @@ describe.concurrent('orders and listings', () => {
     expect((await partner.raw('GET', url, {})).status).toBe(403);
   });
 
-  it('4.3.label the URL is bound to its label and its time', async ({ expect }) => {
+  it('4.3.label the URL is valid only for its label and its time', async ({ expect }) => {
     await using partner = await open();
     const [first, second] = [orderIn(partner, 'matched'), orderIn(partner, 'process')];
     const url = new URL(String((await partner.get(`/partner/label/${first}`)).json['url']));
@@ -135,7 +137,7 @@ describe.concurrent('orders and listings', () => {
     expect((await partner.raw('GET', url.origin + url.pathname, {})).status).toBe(403);
   });
 
-  it('4.3.label, 7.4.2 a foreign order is a 400 whose body says 403; a missing one is missing', async ({
+  it('4.3.label, 7.4.2 a foreign order returns 400 with a body that says 403, and a missing one is missing', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -151,7 +153,7 @@ describe.concurrent('orders and listings', () => {
 });
 
 describe.concurrent('pagination', () => {
-  it('4.3.1 pages follow each other without gap or repetition until nextCursor is null', async ({
+  it('4.3.1 pages follow each other without gaps or repetitions until nextCursor is null', async ({
     expect,
   }) => {
     await using partner = await open({ orders: 700, listings: 0 });
@@ -179,7 +181,7 @@ describe.concurrent('pagination', () => {
     }
   });
 
-  it('4.3.3 a cursor is base64, and stays true while rows come and go', async ({ expect }) => {
+  it('4.3.3 a cursor is base64, and stays valid while rows come and go', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ orders: 320, now: clock.now });
     const all = (await partner.pages(PROCESSING)).flatMap(({ orders }) =>
@@ -195,7 +197,7 @@ describe.concurrent('pagination', () => {
     expect(second.orders.map(({ order_id }) => order_id)).toEqual(all.slice(100, 200));
   });
 
-  it('4.3.1, 4.3.3 rows of one moment are all found, and a full last page has no successor', async ({
+  it('4.3.1, 4.3.3 rows of the same moment are all found, and a full last page has no successor', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -215,7 +217,7 @@ describe.concurrent('pagination', () => {
     }
   });
 
-  it('4.3.3 a cursor of another endpoint, or none at all, is a validation failure', async ({ expect }) => {
+  it('4.3.3 a cursor of another endpoint, or an invalid one, is a validation failure', async ({ expect }) => {
     await using partner = await open({ orders: 700, listings: 1400 });
     const cursors = new Map<string, string>();
     for (const path of [PROCESSING, SETTLED, ASKS])
@@ -230,7 +232,9 @@ describe.concurrent('pagination', () => {
     }
   });
 
-  it('4.3.3 an order that is created between two pages of listings shifts none', async ({ expect }) => {
+  it('4.3.3 an order that is created between two pages of listings does not shift them', async ({
+    expect,
+  }) => {
     const clock = new HandClock();
     await using partner = await open({ listings: 1200, now: clock.now });
     const before = (await partner.pages(ASKS)).flatMap(({ listings }) => listings);

@@ -15,7 +15,7 @@ type Kind = (typeof KINDS)[number];
 
 const EDITS = { ask: '/partner/edit/listing', preorder: '/partner/edit/preorder' };
 
-/** Live listings of a type, newest first as they come. */
+/** Returns the live listings of a type, newest first as sent. */
 async function live(partner: Partner, kind: Kind): Promise<Listing[]> {
   const pages = await partner.pages<Listing>(`/partner/live/listings/${kind}`);
   return pages.flatMap(({ listings }) => listings);
@@ -28,7 +28,7 @@ async function priceOf(partner: Partner, kind: Kind, id: string): Promise<number
 const tracked = (id: string, number = 'TH0001'): object => ({ order_id: id, tracking_number: number });
 
 describe.concurrent('listings', () => {
-  it('4.4.ask, 4.4.preorder, 4.4.reconcile, 7.1.201 each call creates a listing that a re-read finds', async ({
+  it('4.4.ask, 4.4.preorder, 4.4.reconcile, 7.1.201 each call creates a listing that a later read finds', async ({
     expect,
   }) => {
     await using partner = await open({ listings: 0 });
@@ -63,7 +63,9 @@ describe.concurrent('listings', () => {
     }
   });
 
-  it('4.4.ask, 7.4.4 vacation mode answers 201 with status alone and creates nothing', async ({ expect }) => {
+  it('4.4.ask, 7.4.4 vacation mode answers 201 with only a status and creates nothing', async ({
+    expect,
+  }) => {
     await using partner = await open({ listings: 0 });
     partner.sandbox.account.setVacation(true);
     const body = { sku: quietSkus(partner)[0], size: '41', price: 1234 };
@@ -75,13 +77,13 @@ describe.concurrent('listings', () => {
     expect((await partner.post('/partner/list/ask', body)).json).toHaveProperty('order_id');
   });
 
-  it('4.4.preorder knows no vacation mode', async ({ expect }) => {
+  it('4.4.preorder ignores vacation mode', async ({ expect }) => {
     await using partner = await open({ listings: 0, vacation: true });
     await list(partner, 'preorder');
     expect(await live(partner, 'preorder')).toHaveLength(1);
   });
 
-  it('4.4.ask, 4.4.preorder, 7.1.400 a listing without its members is a validation failure', async ({
+  it('4.4.ask, 4.4.preorder, 7.1.400 a listing with a missing member is a validation failure', async ({
     expect,
   }) => {
     await using partner = await open({ listings: 0 });
@@ -127,7 +129,7 @@ describe.concurrent('listings', () => {
     }
   });
 
-  it('4.4.edit-listing, 4.4.edit-preorder, 7.4.1 a missing listing, and one of the other type, are not found', async ({
+  it('4.4.edit-listing, 4.4.edit-preorder, 7.4.1 a missing listing, or one of the other type, is not found', async ({
     expect,
   }) => {
     await using partner = await open({ listings: 0 });
@@ -144,7 +146,7 @@ describe.concurrent('listings', () => {
     }
   });
 
-  it("4.4.edit-listing, 4.4.edit-preorder, 7.4.1 another supplier's listing is refused and stays as it is", async ({
+  it("4.4.edit-listing, 4.4.edit-preorder, 7.4.1 another supplier's listing is rejected and unchanged", async ({
     expect,
   }) => {
     await using partner = await open({ foreignOrders: 40 });
@@ -175,7 +177,7 @@ describe.concurrent('orders', () => {
     }
   });
 
-  it('4.4.confirm calls that overlap pass the gate each, and cost a fee each', async ({ expect }) => {
+  it('4.4.confirm overlapping calls are all accepted, and each costs a fee', async ({ expect }) => {
     await using partner = await open();
     const order_id = orderIn(partner, 'pre_order');
     const calls = Array.from({ length: 4 }, () => partner.put('/partner/confirm/order', { order_id }));
@@ -183,7 +185,9 @@ describe.concurrent('orders', () => {
     expect(feesOf(partner, order_id)).toBe(240);
   });
 
-  it('4.4.confirm once the status has moved, a repeat is refused and records nothing', async ({ expect }) => {
+  it('4.4.confirm once the status has changed, a repeat is rejected and records nothing', async ({
+    expect,
+  }) => {
     const clock = new HandClock();
     await using partner = await open({ now: clock.now });
     const order_id = orderIn(partner, 'process');
@@ -194,7 +198,7 @@ describe.concurrent('orders', () => {
     expect(feesOf(partner, order_id)).toBe(60);
   });
 
-  it('4.4.confirm without seller shipping the fee is recorded and not deducted', async ({ expect }) => {
+  it('4.4.confirm without seller shipping records the fee and does not deduct it', async ({ expect }) => {
     await using partner = await open({ sellerShipping: false });
     const order_id = orderIn(partner, 'process');
     const before = (await partner.get(`/partner/${order_id}`)).json['expected_payout'];
@@ -203,7 +207,7 @@ describe.concurrent('orders', () => {
     expect((await partner.get(`/partner/${order_id}`)).json['expected_payout']).toBe(before);
   });
 
-  it('4.4.confirm, 7.4.1 a missing and a foreign order are refused, and get no fee', async ({ expect }) => {
+  it('4.4.confirm, 7.4.1 missing and foreign orders are rejected, and get no fee', async ({ expect }) => {
     await using partner = await open();
     const unexpected = foreignOrder(partner);
     for (const [order_id, message] of [
@@ -216,7 +220,9 @@ describe.concurrent('orders', () => {
     expect(feesOf(partner, unexpected)).toBe(0);
   });
 
-  it('4.4.tracking, 7.4.6 unknown orders are skipped silently, the others written', async ({ expect }) => {
+  it('4.4.tracking, 7.4.6 unknown orders are silently skipped, and the others written', async ({
+    expect,
+  }) => {
     await using partner = await open();
     const [first, last] = [orderIn(partner, 'matched'), orderIn(partner, 'process')];
     const { status } = await partner.put('/partner/update/tracking', {
@@ -228,7 +234,7 @@ describe.concurrent('orders', () => {
     expect(none.status).toBe(200);
   });
 
-  it('4.4.tracking, 7.4.2 a foreign order stops the call; what came before it stays written', async ({
+  it('4.4.tracking, 7.4.2 a foreign order stops the call, and earlier rows stay written', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -244,7 +250,9 @@ describe.concurrent('orders', () => {
     expect([before, unexpected, after].map((id) => trackingOf(partner, id))).toEqual(['TH0001', null, null]);
   });
 
-  it('4.4.tracking a later call overwrites, as no write is idempotent', async ({ expect }) => {
+  it('4.4.tracking a later call overwrites an earlier one, because no write is idempotent', async ({
+    expect,
+  }) => {
     await using partner = await open();
     const id = orderIn(partner, 'matched');
     for (const number of ['TH-A', 'TH-B'])
@@ -268,7 +276,7 @@ describe.concurrent('intake', () => {
     expect(intake(partner)).toEqual(items);
   });
 
-  it('4.4.r2s the same call twice is recorded twice', async ({ expect }) => {
+  it('4.4.r2s sending the same call twice records it twice', async ({ expect }) => {
     await using partner = await open();
     const items = [{ sku: quietSkus(partner)[0], size: '42', price: 900, quantity: 1 }];
     for (const times of [1, 2]) {

@@ -13,7 +13,7 @@ const ERROR = [500, '{"message":"Internal Server Error"}'] as const;
 
 type Refusal = readonly [status: number, body: string];
 
-/** What arrives as `Authorization` (null = nothing), and the answer. */
+/** The value of `Authorization` (null = no header) and the expected answer. */
 const HEADERS: readonly (readonly [name: string, header: string | null, answer: Refusal])[] = [
   ['5.5.absent, 7.1.401 no header', null, UNAUTHORIZED],
   [
@@ -47,13 +47,13 @@ const HEADERS: readonly (readonly [name: string, header: string | null, answer: 
   ],
 ];
 
-/** The first header of each of these rows. */
+/** The first header for each of these rows. */
 const ONE_OF_EACH = ['5.5.absent', '5.5.malformed', '5.5.unknown-key', '5.5.wrong-secret'].flatMap((row) =>
   HEADERS.filter(([name]) => name.startsWith(row)).slice(0, 1),
 );
 
 describe.concurrent('authentication', () => {
-  it('5.1 Basic and base64 of key and secret authenticate, colons in the secret included', async ({
+  it('5.1 Basic with base64 of key and secret authenticates, even if the secret contains colons', async ({
     expect,
   }) => {
     await using partner = await open({ apiKey: 'supplier-7', secret: 'a:b:c' });
@@ -61,7 +61,7 @@ describe.concurrent('authentication', () => {
     expect((await partner.raw('GET', PATH, { authorization })).status).toBe(200);
   });
 
-  it('5.3 the one secret opens every endpoint', async ({ expect }) => {
+  it('5.3 the same secret opens every endpoint', async ({ expect }) => {
     await using partner = await open();
     const seen: unknown[] = [];
     for (const call of await everyCall(partner))
@@ -70,7 +70,7 @@ describe.concurrent('authentication', () => {
     expect(seen.filter((row) => !(row as [string, boolean])[1])).toEqual([]);
   });
 
-  it('5.4, 8.rotation both secrets authenticate for five minutes, the new one at once; then only the new one', async ({
+  it('5.4, 8.rotation both secrets authenticate for five minutes after a rotation, then only the new one', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -114,7 +114,7 @@ describe.concurrent('authentication', () => {
     }
   });
 
-  it('5.5.not-configured an incomplete account is refused with a body of its own, on every endpoint', async ({
+  it('5.5.not-configured an incomplete account is rejected with its own body on every endpoint', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -132,7 +132,7 @@ describe.concurrent('authentication', () => {
     expect((await partner.raw('GET', PATH, { authorization })).text).toBe('{"message":"Forbidden"}');
   });
 
-  it('5.5.throttled, 5.7 a throttled answer and that of a wrong secret are the same bytes', async ({
+  it('5.5.throttled, 5.7 a throttled answer and that to a wrong secret are byte for byte the same', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -144,7 +144,7 @@ describe.concurrent('authentication', () => {
     expect(throttled).toEqual(wrong);
   });
 
-  it('5.8 an order of another supplier is refused wherever one is named', async ({ expect }) => {
+  it('5.8 an order of another supplier is rejected wherever it is named', async ({ expect }) => {
     await using partner = await open();
     const order_id = foreignOrder(partner);
     const answers = [

@@ -6,7 +6,7 @@ import { authorized, NO_ORDER, open, type Answer, type Partner } from './support
 
 const STATUSES = [200, 201, 400, 401, 403, 404, 500, 503];
 
-/** Whether a refusal's body has a shape that partner rules 7.2 have for its status and place. */
+/** Decides whether the body of a rejection has a shape that partner rules 7.2 allow for its status and route. */
 function wellFormed(path: string, { status, text, json }: Answer): boolean {
   if (status < 300 || status === 404) return true;
   if (status === 401) return text === '{"message":"Unauthorized"}';
@@ -27,7 +27,7 @@ function wellFormed(path: string, { status, text, json }: Answer): boolean {
   return members === 'message,statusCode' && (json['statusCode'] === 400 || foreign);
 }
 
-/** Requests with parts that fit and parts that do not. */
+/** Generates requests from valid and invalid parts. */
 async function arbitraryCalls(partner: Partner): Promise<fc.Arbitrary<[string, string, string, string]>> {
   const ids = [orderIn(partner, 'pending'), foreignOrder(partner), NO_ORDER, await list(partner, 'ask')];
   const sku = quietSkus(partner)[0] ?? '';
@@ -82,7 +82,7 @@ async function arbitraryCalls(partner: Partner): Promise<fc.Arbitrary<[string, s
 }
 
 describe.concurrent('errors', () => {
-  it('7.1.200, 7.1.201 creations answer 201, everything else 200', async ({ expect }) => {
+  it('7.1.200, 7.1.201 creations answer 201, and everything else 200', async ({ expect }) => {
     await using partner = await open();
     for (const call of await everyCall(partner)) {
       const expected = call.path.startsWith('/partner/list/') ? 201 : 200;
@@ -90,7 +90,7 @@ describe.concurrent('errors', () => {
     }
   });
 
-  it('7.1.404 a route that does not exist, by any method; never an order that does not', async ({
+  it('7.1.404 is the answer for a missing route by any method, and never for a missing order', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -110,7 +110,9 @@ describe.concurrent('errors', () => {
       expect((await partner.get(`/partner${path}/${NO_ORDER}`)).status).toBe(400);
   });
 
-  it('7.1.500, 7.2.500-service, 7.2.500-authorizer the two 500s differ by their key', async ({ expect }) => {
+  it('7.1.500, 7.2.500-service, 7.2.500-authorizer the two kinds of 500 differ in the key of their body', async ({
+    expect,
+  }) => {
     await using partner = await open();
     const [sku = ''] = quietSkus(partner);
     partner.sandbox.world.setFailing(sku, true);
@@ -120,7 +122,7 @@ describe.concurrent('errors', () => {
     expect([refused.status, refused.text]).toEqual([500, '{"message":"Internal Server Error"}']);
   });
 
-  it('7.1.503, 7.4.7 without a snapshot the catalog endpoints answer 503 and all others go on', async ({
+  it('7.1.503, 7.4.7 without a snapshot the catalog endpoints answer 503, and all others work', async ({
     expect,
   }) => {
     await using partner = await open();
@@ -136,7 +138,7 @@ describe.concurrent('errors', () => {
     expect((await partner.lowest(sku)).json['code']).toBe('0000');
   });
 
-  it('7.1.never, 7.1.400, 7.2.400, 7.2.code whatever is sent, the answer is one of eight statuses and of the shapes of its place', async ({
+  it('7.1.never, 7.1.400, 7.2.400, 7.2.code any request gets one of eight statuses with a documented body', async ({
     expect,
   }) => {
     await using partner = await open({ rateLimit: 10_000 });
@@ -165,9 +167,7 @@ describe.concurrent('errors', () => {
     );
   });
 
-  it('7.1.400 a body that is none, or is too large, is a validation failure of every write', async ({
-    expect,
-  }) => {
+  it('7.1.400 a malformed or oversized body is a validation failure of every write', async ({ expect }) => {
     await using partner = await open({ rateLimit: 1000 });
     const headers = { authorization: partner.basic(), 'content-type': 'application/json' };
     const writes = (await everyCall(partner)).filter(({ method }) => method !== 'GET');
@@ -182,7 +182,7 @@ describe.concurrent('errors', () => {
     }
   });
 
-  it('7.4.6 bulk answers 200 although a part of it is not resolved', async ({ expect }) => {
+  it('7.4.6 bulk answers 200 even if a part of it is not resolved', async ({ expect }) => {
     await using partner = await open();
     const [known = '', failing = ''] = quietSkus(partner);
     partner.sandbox.world.setFailing(failing, true);

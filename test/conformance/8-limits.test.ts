@@ -7,7 +7,7 @@ const FORBIDDEN = [403, '{"message":"Forbidden"}'];
 const MINUTE_CACHE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 const ORDER_CACHE = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 
-/** Cache-Control of each GET endpoint, as the partner documents them. */
+/** Cache-Control of each GET endpoint, as the partner documents it. */
 const CACHE_CONTROL: readonly (readonly [name: string, endpoint: string, value: string])[] = [
   [
     '8.cache.lowest ten minutes shared',
@@ -32,7 +32,7 @@ const CACHE_CONTROL: readonly (readonly [name: string, endpoint: string, value: 
 ];
 
 describe.concurrent('limits', () => {
-  it('8.rate 200 requests a minute over all endpoints and methods, then none of them answers', async ({
+  it('8.rate 200 requests a minute pass across all endpoints and methods, and then none is answered', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -51,9 +51,7 @@ describe.concurrent('limits', () => {
     }
   });
 
-  it('8.rate the window rolls: what is older than 60 seconds is free again, and no sooner', async ({
-    expect,
-  }) => {
+  it('8.rate the window rolls: a request counts for exactly 60 seconds', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ now: clock.now });
     const passing = async (most: number): Promise<number> => {
@@ -70,7 +68,7 @@ describe.concurrent('limits', () => {
     expect(await passing(200)).toBe(119);
   });
 
-  it('8.over-rate neither Retry-After nor a body of its own, and the refused write is not done', async ({
+  it('8.over-rate a rejection has no Retry-After and no body of its own, and the write is not done', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -85,7 +83,7 @@ describe.concurrent('limits', () => {
     expect((await partner.page('/partner/live/listings/ask')).listings).toHaveLength(3);
   });
 
-  it('8.over-rate retries use up the same budget: whoever never pauses is never let through', async ({
+  it('8.over-rate retries use up the same budget, so a client that never pauses is never let through', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -101,7 +99,7 @@ describe.concurrent('limits', () => {
     expect((await partner.manifest()).status).toBe(200);
   });
 
-  it('8.rate strangers do not use up the budget of the key', async ({ expect }) => {
+  it('8.rate requests with other keys do not use up the budget of the key', async ({ expect }) => {
     await using partner = await open({ rateLimit: 2 });
     for (let count = 0; count < 5; count += 1) {
       await partner.raw('GET', '/partner/settled/orders', {});

@@ -1,6 +1,6 @@
 import type { Answer, Json, Method, Order, Partner } from './support.ts';
 
-/** One call of an endpoint. */
+/** A call of an endpoint. */
 export interface Call {
   /** The endpoint as the partner documents it. */
   endpoint: string;
@@ -9,7 +9,7 @@ export interface Call {
   body?: Json;
 }
 
-/** SKUs that the catalog lists as snapshot-priced and that have a record. */
+/** Returns the SKUs that the catalog lists as snapshot-priced and that have a record. */
 export function quietSkus({ sandbox }: Partner): string[] {
   const rows = [...sandbox.world.truth().values()];
   return rows
@@ -18,13 +18,13 @@ export function quietSkus({ sandbox }: Partner): string[] {
     .filter((sku) => /^[A-Z0-9-]+$/.test(sku));
 }
 
-/** SKUs that the catalog lists as live-priced. */
+/** Returns the SKUs that the catalog lists as live-priced. */
 export function liveSkus({ sandbox }: Partner): string[] {
   const rows = [...sandbox.world.truth().values()];
   return rows.filter((row) => row.priceSource === 'live').map((row) => row.sku);
 }
 
-/** An order of this supplier in one of these states. */
+/** Returns an order of this supplier in one of these states. */
 export async function ownOrder(partner: Partner, ...statuses: string[]): Promise<Order> {
   for (const list of ['processing', 'settled']) {
     for (const { orders } of await partner.pages(`/partner/${list}/orders`)) {
@@ -47,7 +47,7 @@ export async function list(
   return String(answer.json['order_id']);
 }
 
-/** A call of every endpoint that succeeds, on what the account has at this moment. */
+/** Returns a call of every endpoint that succeeds with what the account has at the moment. */
 export async function everyCall(partner: Partner): Promise<Call[]> {
   const sku = quietSkus(partner)[0] ?? '';
   const { order_id } = await ownOrder(partner, 'process');
@@ -78,7 +78,7 @@ export async function everyCall(partner: Partner): Promise<Call[]> {
   ];
 }
 
-/** Sends a call with the account's credential and these headers besides. */
+/** Sends a call with the account's credential and these additional headers. */
 export function send(partner: Partner, call: Call, headers: Record<string, string> = {}): Promise<Answer> {
   const { method, path, body } = call;
   if (method === 'GET') return partner.get(path, headers);

@@ -28,33 +28,33 @@ export interface Bulk {
   deduped: number;
 }
 
-/** The file behind a manifest response, asked for without credential. */
+/** Fetches the file behind a manifest response, without a credential. */
 export function file(partner: Partner, manifest: Answer): Promise<Answer> {
   return partner.raw('GET', String(manifest.json['url']), {});
 }
 
-/** The lines of the newest manifest, by SKU. */
+/** Returns the lines of the newest manifest, by SKU. */
 export async function lines(partner: Partner): Promise<Map<string, Line>> {
   const { bytes } = await file(partner, await partner.manifest());
   const rows = gunzipSync(bytes).toString('utf8').trimEnd().split('\n');
   return new Map(rows.map((row) => JSON.parse(row) as Line).map((line) => [line.sku, line]));
 }
 
-/** What changed since a snapshot; fails where the partner refuses. */
+/** Returns what changed since a snapshot; fails if the partner rejects the call. */
 export async function deltaSince(partner: Partner, since: string): Promise<Delta> {
   const answer = await partner.delta(since);
   if (answer.status !== 200) throw new Error(`delta: ${answer.status} ${answer.text}`);
   return answer.json as unknown as Delta;
 }
 
-/** The envelope of a bulk call; fails where the partner refuses. */
+/** Returns the body of a bulk call; fails if the partner rejects it. */
 export async function envelope(partner: Partner, skus: readonly string[]): Promise<Bulk> {
   const answer = await partner.bulk(skus);
   if (answer.status !== 200) throw new Error(`bulk: ${answer.status} ${answer.text}`);
   return answer.json as unknown as Bulk;
 }
 
-/** Builds a snapshot after something happened and returns what the delta says of it. */
+/** Runs `happens`, builds a snapshot, and returns what the delta says about it. */
 export async function deltaAfter(partner: Partner, happens: () => void): Promise<Delta> {
   const since = partner.sandbox.world.newestSnapshot() ?? '';
   happens();

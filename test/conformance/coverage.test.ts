@@ -7,7 +7,7 @@ const FILES = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith('.test.ts') && file !== 'coverage.test.ts')
   .map((file) => ({ file, text: readFileSync(join(import.meta.dirname, file), 'utf8') }));
 
-/** Names of tests: the first argument of `it`, or the first cell of a row of a table at the head of the file. */
+/** The names of tests: the first argument of `it`, or the first cell of a row of a table at the top of the file. */
 const NAME = /(?:\bit\(|^ {2}\[)\s*(['"`])(.*?)\1,/gms;
 const IDS = /^(\d[\w.-]*(?:, \d[\w.-]*)*) \S/;
 
@@ -22,11 +22,11 @@ it('every rule has a test, or a reason why it has none', () => {
   expect(untested).toEqual([]);
 });
 
-it('no row has both a test and a reason to have none', () => {
+it('no rule has both a test and a reason to have none', () => {
   expect(Object.keys(NOT_TESTED).filter((id) => tested.has(id))).toEqual([]);
 });
 
-it('every test names the rows that it holds, and each of them exists', () => {
+it('every test name begins with existing rule ids', () => {
   const astray = names.filter(({ name }) => {
     const ids = idsOf(name);
     return ids.length === 0 || ids.some((id) => !Object.hasOwn(ROWS, id));
@@ -34,7 +34,7 @@ it('every test names the rows that it holds, and each of them exists', () => {
   expect(astray).toEqual([]);
 });
 
-it('every test runs', () => {
+it('no test is skipped', () => {
   const switchedOff = FILES.filter(({ text }) => /\.(?:skip|only|todo|fails|runIf|skipIf)\b/.test(text));
   expect(switchedOff.map(({ file }) => file)).toEqual([]);
 });

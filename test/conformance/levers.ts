@@ -1,9 +1,9 @@
 import type { Partner } from './support.ts';
 
-/** What an order is made for; the prices of the tests are round so that fees show. */
+/** The goods of an order; the prices in the tests are round so that fees show. */
 export const GOODS = { sku: 'CONF-001', size: '42', price: 5000 };
 
-/** A new order of the account in a state. */
+/** Places a new order of the account in a state. */
 export function orderIn(
   partner: Partner,
   status: 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed',
@@ -11,7 +11,7 @@ export function orderIn(
   return partner.sandbox.orders.place(GOODS, { status }).id;
 }
 
-/** A new order of another supplier. */
+/** Places a new order of another supplier. */
 export function foreignOrder(
   partner: Partner,
   status: 'pending' | 'process' | 'settled' = 'process',
@@ -19,17 +19,17 @@ export function foreignOrder(
   return partner.sandbox.orders.place(GOODS, { status, own: false }).id;
 }
 
-/** The tracking number that is stored with an order; null = none. */
+/** Returns the tracking number stored with an order; null = none. */
 export function trackingOf(partner: Partner, orderId: string): string | null {
   return partner.sandbox.orders.find(orderId)?.tracking?.number ?? null;
 }
 
-/** The shipping-leg fees recorded against an order, in baht. */
+/** Returns the shipping fees recorded against an order, in baht. */
 export function feesOf(partner: Partner, orderId: string): number {
   return partner.sandbox.orders.find(orderId)?.shippingFees ?? 0;
 }
 
-/** The intake records that are stored, oldest first. */
+/** Returns the stored intake records, oldest first. */
 export function intake(
   partner: Partner,
 ): { sku: unknown; size: unknown; price: unknown; quantity: unknown }[] {

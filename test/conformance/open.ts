@@ -1,14 +1,17 @@
 /** A fact that the partner does not document. */
 export interface OpenFact {
   readonly unknown: string;
-  /** How the mirror, or the sandbox where only it is concerned, deals with it. */
+  /** How the mirror deals with it, or the sandbox if only it is concerned. */
   readonly handling: string;
 }
 
 /** The sandbox needs names and rules for what a seller's own services call; the mirror does not. */
 const INVENTED = 'The mirror does not need it. The sandbox uses names and rules of its own.';
 
-/** What the partner's documentation leaves open, by section. The ids end in `.open` and are cited as those of rules. */
+/**
+ * What the partner's documentation leaves open, by section. The ids end in `.open` and are cited like those of
+ * rules.
+ */
 export const OPEN = {
   '2.2.open': { unknown: 'The other fields of an order.', handling: INVENTED },
   '2.3.open': { unknown: 'The fields of a listing.', handling: INVENTED },

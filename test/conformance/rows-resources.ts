@@ -1,4 +1,4 @@
-/** Sections 1 to 3 of the partner's rules: conventions, what travels, and how an order moves. */
+/** Sections 1 to 3 of the partner's rules: conventions, resources, and how an order moves. */
 const CONVENTIONS = {
   '1.1': 'No route is public: each asks for HTTP Basic credentials.',
   '1.2': 'A successful body is the documented object itself, without `success` or `data` around it.',

@@ -3,15 +3,15 @@ import { OUTCOME_ROWS } from './rows-outcomes.ts';
 import { RESOURCE_ROWS } from './rows-resources.ts';
 
 /**
- * Every rule of the partner's API, sections 1 to 8, by its id: the section, and then the rule's number where it has
- * one, else its name. `npm run docs` writes them into docs/partner-rules.md, where comments that cite an id lead.
- * `coverage.test.ts` holds every rule to a test whose name begins with the id, or to a reason in `NOT_TESTED`.
+ * Every rule of the partner's API, sections 1 to 8, by its id: the section, followed by the rule's number or else
+ * its name. `npm run docs` writes them into docs/partner-rules.md, to which comments refer by these ids.
+ * `coverage.test.ts` requires for every rule a test whose name begins with the id, or a reason in `NOT_TESTED`.
  */
 export const ROWS = { ...RESOURCE_ROWS, ...ENDPOINT_ROWS, ...OUTCOME_ROWS } as const;
 
 export type RowId = keyof typeof ROWS;
 
-/** Why a row has no test here. */
+/** Why a rule has no test here. */
 export const NOT_TESTED: Partial<Record<RowId, string>> = {
   '1.4': 'the sandbox listens on loopback without TLS; test/security holds the mirror to https',
   '1.5': 'says that something is not sent: there is no call to make',

@@ -4,13 +4,13 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandb
 export type Json = Record<string, unknown>;
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
-/** An answer as it travelled: nothing decoded, nothing followed. */
+/** An answer as sent: not decoded, and no redirect followed. */
 export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   bytes: Buffer;
   text: string;
-  /** The body where it is JSON, else an empty object. */
+  /** The body if it is JSON, else an empty object. */
   json: Json;
 }
 
@@ -30,10 +30,10 @@ export interface Page<Row> {
 /** The states of an order (partner rule 3.states). */
 export const STATUSES = ['pending', 'pre_order', 'process', 'matched', 'settled', 'failed'];
 
-/** An order that nobody has. */
+/** An order id that does not exist. */
 export const NO_ORDER = 'O-nobody';
 
-/** Epoch milliseconds that move only when told. */
+/** A clock in epoch milliseconds that advances only when told to. */
 export class HandClock {
   #now = Date.UTC(2026, 10, 21, 9, 0, 0, 125);
   readonly now = (): number => this.#now;
@@ -43,12 +43,12 @@ export class HandClock {
   }
 }
 
-/** The headers that carry this value as `Authorization`; null = none at all. */
+/** Returns headers with this value as `Authorization`; null = none at all. */
 export function authorized(authorization: string | null): Record<string, string> {
   return authorization === null ? {} : { authorization };
 }
 
-/** The partner as a client sees it: signed requests to one sandbox. Dispose of it to stop the sandbox. */
+/** The partner as a client sees it: signed requests to one sandbox. Disposing of it stops the sandbox. */
 export class Partner implements AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly #agent = new Agent({ connections: 8 });
@@ -57,12 +57,12 @@ export class Partner implements AsyncDisposable {
     this.sandbox = sandbox;
   }
 
-  /** The header's value for a credential; the sandbox's own where left out. */
+  /** Returns the header for a credential, by default the sandbox's own. */
   basic(key = this.sandbox.apiKey, secret = this.sandbox.secret): string {
     return `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`;
   }
 
-  /** Sends exactly these headers; `url` is a path, or a whole URL as the partner gave it. */
+  /** Sends exactly these headers; `url` is a path, or a whole URL as the partner returned it. */
   async raw(method: Method, url: string, headers: Record<string, string>, body?: string): Promise<Answer> {
     const answer = await request(new URL(url, this.sandbox.url), {
       method,
@@ -103,7 +103,7 @@ export class Partner implements AsyncDisposable {
     return this.get(`/partner/catalog/delta?since=${encodeURIComponent(since)}`);
   }
 
-  /** One page of a list; `query` goes behind the cursor. */
+  /** Returns one page of a list; `query` is appended after the cursor. */
   async page<Row = Order>(
     path: string,
     cursor: string | null = null,
@@ -115,7 +115,7 @@ export class Partner implements AsyncDisposable {
     return answer.json as unknown as Page<Row>;
   }
 
-  /** Every page of a list, first to last. */
+  /** Returns every page of a list, first to last. */
   async pages<Row = Order>(path: string): Promise<Page<Row>[]> {
     const pages: Page<Row>[] = [];
     let cursor: string | null = null;
@@ -138,7 +138,7 @@ export class Partner implements AsyncDisposable {
   }
 }
 
-/** A partner with a small catalog and nothing random in its answers. */
+/** Opens a partner with a small catalog and no randomness in its answers. */
 export async function open(options: SandboxOptions = {}): Promise<Partner> {
   return new Partner(await startSandbox({ skus: 60, noopShare: 0, ...options }));
 }

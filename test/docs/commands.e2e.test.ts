@@ -14,13 +14,13 @@ import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 vi.setConfig({ maxConcurrency: 3 });
 
 const SNAPSHOTS = 8;
-/** Steps of the market between two snapshots: about what the demo has. */
+/** Market steps between two snapshots: about as many as in the demo. */
 const STEPS = 7;
 
 let stack: Stack;
 let environment: Record<string, string>;
 
-/** A mirror of the sandbox as it comes, a few snapshots later. */
+/** Starts a mirror of a default sandbox and waits for a few snapshots. */
 beforeAll(async () => {
   stack = await createStack({
     sandbox: { skus: 400, orders: 100, listings: 20 },
@@ -38,7 +38,7 @@ beforeAll(async () => {
   const bin = await temporaryFolder(() => {});
   const program = fileURLToPath(new URL('src/main.ts', ROOT));
   await put(join(bin, 'catalog-mirror'), `exec ${process.execPath} ${program} "$@"`);
-  // The documents name the usual ports; the daemon and the sandbox of the test are elsewhere.
+  // The documents name the default ports; the daemon and the sandbox of the test have others.
   const { host } = new URL(stack.sandbox.url);
   const moved = `s/127\\.0\\.0\\.1:9464/127.0.0.1:${app.httpPort}/; s/127\\.0\\.0\\.1:8080/${host}/`;
   await put(
@@ -69,13 +69,13 @@ describe('TypeScript of the documents', () => {
   type Run = (...values: unknown[]) => Promise<void>;
   const AsyncFunction = (async () => {}).constructor as new (...namesAndCode: string[]) => Run;
 
-  /** Runs the block that has this in it, with what it takes for given. */
+  /** Runs the block that contains `about`, with its free variables from `given`. */
   async function runBlock(about: string, given: Readonly<Record<string, unknown>>): Promise<void> {
     const [block] = codeBlocks('ts').filter(({ text }) => text.includes(about));
     await new AsyncFunction(...Object.keys(given), block?.text ?? 'throw 0')(...Object.values(given));
   }
 
-  test('the loop around take_request ends, and is counted', async () => {
+  test('the loop around take_request ends, and its request is counted', async () => {
     const { sql } = stack;
     const taken = async () => {
       const [row] = await sql<[{ n: number }]>`select count(*)::int as n from catalog_internal.pace_sends`;
@@ -104,7 +104,7 @@ describe('TypeScript of the documents', () => {
   });
 });
 
-/** Runs a command as a person would, from the root of the repository or from `cwd`. */
+/** Runs a command as a person would, in the root of the repository or in `cwd`. */
 async function inShell(command: string, cwd = fileURLToPath(ROOT)) {
   const shell = spawn('bash', ['-ec', command], {
     cwd,
@@ -119,11 +119,11 @@ async function inShell(command: string, cwd = fileURLToPath(ROOT)) {
   return { code, stdout, stderr };
 }
 
-/** Tools that a machine may be without. What needs one of these is skipped there. */
+/** Tools that a machine may lack; commands that need one are then skipped. */
 const MISSING = ['curl', 'openssl'].filter((tool) => spawnSync(tool, ['version']).error !== undefined);
 const lacks = (script = '') => MISSING.some((tool) => script.includes(tool));
 
-/** The same call of the program, however it is written, is made once. */
+/** Keeps one of several calls that are the same to the program, however they are written. */
 function eachOnce(lines: readonly Line[]): Line[] {
   const key = ({ text }: Line) =>
     /[|>$]/.test(text) || callsIn(text).length !== 1 ? text : (callsIn(text)[0] ?? []).join(' ');
@@ -134,14 +134,14 @@ describe.concurrent('commands of the documents', () => {
   test.for(eachOnce(SINGLE))('$where: $text', async ({ text }, { expect, skip }) => {
     skip(lacks(text));
     const { code, stderr } = await inShell(text);
-    // The test's mirror is a minute old: whether it is well is not the question.
+    // The test's mirror is a minute old, so its health does not matter.
     expect({ code: /\b(?:status|verify)\b/.test(text) && code === 1 ? 0 : code, stderr }).toMatchObject({
       code: 0,
     });
   });
 });
 
-test('the plan that a page shows is the one that is printed', async () => {
+test('the plan shown on a page is what the program prints', async () => {
   const [shown] = codeBlocks('text').filter(({ text }) => text.startsWith('500,000 SKUs'));
   const { code, stdout } = await runProgram(['plan', '--skus', '500000']);
   expect({ code, plan: `${stdout}\n` }).toEqual({ code: 0, plan: shown?.text });
@@ -150,7 +150,7 @@ test('the plan that a page shows is the one that is printed', async () => {
 describe.concurrent('scripts of the documents', () => {
   const [secrets, ...others] = SCRIPTS.toSorted(({ page }) => (page.startsWith('ops/secrets') ? -1 : 1));
 
-  test('the secrets are made as their page says, in files that hold what was put in', async ({
+  test('the commands of the page create the secrets, in files with the given values', async ({
     expect,
     onTestFinished,
     skip,

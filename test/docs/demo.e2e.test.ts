@@ -5,8 +5,8 @@ import { FILLED, holds, type Program, startProgram, temporaryFolder } from '../s
 import { codeBlocks, spokenQueries } from './markdown.ts';
 
 /**
- * The market of a demo needs some of its snapshots, one every 15 seconds, until everything has happened that the
- * pages ask for.
+ * The market of a demo needs several snapshots, one every 15 seconds, until everything that the pages query has
+ * happened.
  */
 const WITHIN_MS = 150_000;
 
@@ -14,7 +14,7 @@ const statements = [...codeBlocks('sql'), ...spokenQueries()];
 let demo: Program;
 let sql: Sql;
 
-/** The demo as it comes: nothing is added to its market, and its mirror is the one that is asked. */
+/** Starts the demo unchanged: nothing is added to its market, and its own mirror is queried. */
 beforeAll(async () => {
   demo = startProgram(['demo'], { DATA_DIR: await temporaryFolder(() => {}) });
   const url = await eventually(
@@ -34,7 +34,7 @@ afterAll(async () => {
   await demo.end('SIGTERM');
 });
 
-/** What a block's statements may need to be: only what changes rights is the owner's. */
+/** Returns the role that a block's statements need; only a change of privileges needs the owner. */
 function roleOf(block: string): string | null {
   if (/^GRANT\b/m.test(block)) return null;
   if (/\bshop\./.test(block)) return 'your_service';
@@ -43,7 +43,7 @@ function roleOf(block: string): string | null {
   return steers ? 'catalog_watcher' : 'catalog_reader';
 }
 
-/** Runs a statement that cannot be taken back, because it commits. */
+/** Runs a statement that cannot be rolled back, because it commits. */
 async function call(statement: string): Promise<void> {
   const own = await sql.reserve();
   try {
@@ -55,7 +55,7 @@ async function call(statement: string): Promise<void> {
   }
 }
 
-/** Runs a block's statements and takes them back. Returns how many rows each SELECT among them found. */
+/** Runs a block's statements and rolls them back. Returns how many rows each SELECT among them found. */
 async function rowsFound(block: string): Promise<number[]> {
   if (/^CALL\b/.test(block)) {
     await call(block);
@@ -68,11 +68,11 @@ async function rowsFound(block: string): Promise<number[]> {
     await tx.unsafe('create role your_service in role catalog_reader, catalog_watcher');
     await tx.unsafe('create schema shop authorization your_service');
     if (role !== null) await tx.unsafe(`set local role ${role}`);
-    // What an earlier block of the page has made.
+    // What an earlier block of the page created.
     for (const [, table] of block.matchAll(/^DROP TABLE (\S+);/gm))
       await tx.unsafe(statements.find(({ text }) => text.includes(`CREATE TABLE ${table} AS`))?.text ?? '');
     const results = (await tx.unsafe(block)) as unknown as { command?: string; count: number }[];
-    // Of one statement these are its rows, of several a list of such.
+    // For one statement these are its rows, for several a list of such results.
     const each = Array.isArray(results[0]) ? results : [results as unknown as (typeof results)[0]];
     found = each.flatMap((result) => (result?.command === 'SELECT' ? [result.count] : []));
     throw undo;
@@ -84,7 +84,7 @@ async function rowsFound(block: string): Promise<number[]> {
 }
 
 describe('SQL of the documents', () => {
-  test('grants a service all that it needs to ask for its requests', async () => {
+  test('grant a service all that it needs to ask for its requests', async () => {
     const undo = new Error('undone');
     const granted = statements.filter(({ text }) => /^GRANT\b.*\byour_service\b/m.test(text));
     expect(granted.length).toBeGreaterThan(0);
@@ -100,10 +100,10 @@ describe('SQL of the documents', () => {
       ).rejects.toBe(undo);
   });
 
-  test('there are statements to run', () => expect(statements.length).toBeGreaterThan(4));
+  test('exist', () => expect(statements.length).toBeGreaterThan(4));
 
   test.each(statements)(
-    '$page:$line runs on the demo as the role that it is for, and finds something',
+    '$page:$line runs on the demo with its intended role, and finds rows',
     async (block) => {
       await eventually(async () => expect(await rowsFound(block.text)).not.toContain(0), {
         what: block.text,

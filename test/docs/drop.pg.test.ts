@@ -11,7 +11,7 @@ const [morning = '', evening = ''] = codeBlocks('sql').flatMap(({ text }) =>
 
 let database: TestDatabase;
 let sql: Sql;
-/** Roles belong to the server, which other tests share. */
+/** Roles belong to the server, which other tests share, so the name is random. */
 const SERVICE = `service_${randomBytes(4).toString('hex')}`;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ const listed: fc.Arbitrary<Listed | null> = fc.option(
     note: fc.constantFrom(null, 'drop', 'in the window'),
   }),
 );
-/** A SKU of the drop or of another model, what the list has of it, and what somebody does with it by day. */
+/** A SKU of the drop or of another model, its entry in the watchlist, and what happens to that during the day. */
 interface Sku {
   readonly model: string;
   readonly before: Listed | null;
@@ -54,7 +54,7 @@ const sku: fc.Arbitrary<Sku> = fc.record({
 const CHANGED: Listed = { weight: 7, max_age: '01:00:00', note: 'ours' };
 const nameOf = (at: number) => `S-${at}`;
 
-/** What the list should have in the evening: what it had, but for what somebody else has done since. */
+/** Returns the expected entry in the evening: the previous one, unless somebody else has changed it since. */
 function expected({ model, before, by_day }: Sku): Listed | null {
   const isListedByDay = model === 'Dunk Low' || before !== null;
   if (by_day === 'removed') return null;
@@ -71,7 +71,7 @@ async function fill(tx: Sql, skus: readonly Sku[]): Promise<void> {
   }
 }
 
-test('what docs/steering.md does for a drop, it takes back in the evening, and nothing else', async () => {
+test('the evening statements of docs/steering.md undo exactly what the morning ones did for a drop', async () => {
   expect(evening).toContain('DROP TABLE');
   await fc.assert(
     fc.asyncProperty(fc.array(sku, { minLength: 1, maxLength: 8 }), async (skus) => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 export const ROOT = new URL('../../', import.meta.url);
 export const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Every page for people but the runbooks, which have tests of their own. */
+/** Every page for people except the runbooks, which have their own tests. */
 export const PAGES: readonly string[] = [
   'README.md',
   'ARCHITECTURE.md',
@@ -20,12 +20,12 @@ export const PAGES: readonly string[] = [
 
 export interface CodeBlock {
   readonly page: string;
-  /** Number of its first line in the page. */
+  /** Line number of the block's start in the page. */
   readonly line: number;
   readonly text: string;
 }
 
-/** SQL within sentences and tables. */
+/** Returns the SQL within sentences and tables. */
 export function spokenQueries(): CodeBlock[] {
   return PAGES.flatMap((page) =>
     read(page)
@@ -40,7 +40,7 @@ export function spokenQueries(): CodeBlock[] {
   );
 }
 
-/** The blocks of code in this language, of all pages. */
+/** Returns the code blocks in this language from all pages. */
 export function codeBlocks(language: string): CodeBlock[] {
   return PAGES.flatMap((page) => {
     const text = read(page);

@@ -6,16 +6,16 @@ import { read } from './markdown.ts';
 const page = read('docs/metrics.md');
 const metrics = Object.entries<Metric>(METRICS);
 
-test('of each metric the page says how the series of several daemons become one', () => {
+test('the page says for each metric how to combine the series of several daemons', () => {
   const rows = [...page.matchAll(/^\| `(\w+)` \| (?:counter|gauge|histogram) \| [^|]* \| `(sum|max)` \|/gm)];
   const told = Object.fromEntries(rows.map(([, name = '', how = '']) => [name, how]));
-  // What a daemon counts by itself begins at 0 with it; what is read from Postgres, all of them show.
+  // What a daemon counts itself starts at 0 with it; what is read from Postgres, every daemon shows.
   expect(told).toEqual(
     Object.fromEntries(metrics.map(([name, metric]) => [name, 'on' in metric ? 'sum' : 'max'])),
   );
 });
 
-test('the page names the metrics that are read and yet are each daemon’s own view', async () => {
+test('the page names the metrics that are gauges of a single daemon', async () => {
   const text = await createMetrics({ version: '1' }).text();
   const own = metrics.flatMap(([name, metric]) =>
     !('on' in metric) && new RegExp(`^${PREFIX}${name}[ {]`, 'm').test(text) ? [name] : [],

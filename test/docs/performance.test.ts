@@ -3,7 +3,7 @@ import { read } from './markdown.ts';
 
 const figures = read('docs/performance.md') + read('docs/history.md') + read('ops/capacity.md');
 
-/** Rows of README's table of figures, without its head. */
+/** The rows of README's table of figures, without its header. */
 const rows = read('README.md')
   .split('\n## Performance\n')[1]!
   .split('\n## ')[0]!
@@ -11,7 +11,7 @@ const rows = read('README.md')
   .filter((line) => line.startsWith('| '))
   .slice(1);
 
-test('each figure of README stands on a page that says how it was measured', () => {
+test('every figure in the README is on a page that says how it was measured', () => {
   expect(rows.length).toBeGreaterThan(3);
   const measured = rows.flatMap((row) => row.match(/\b\d+\.\d+\b|\b\d+ MB\b/g) ?? []);
   expect(measured.length).toBeGreaterThanOrEqual(rows.length);

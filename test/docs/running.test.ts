@@ -35,9 +35,11 @@ interface Deployment {
   };
 }
 
-/** What the environment may hold of ours. */
+/** Our own variables that the environment may contain. */
 const known = VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
-/** Of Node.js and of terminals; the rule that a secret may be given as a file; what only docker-compose.yml reads. */
+/**
+ * Variables of Node.js and of terminals, the pattern for secrets in files, and what only docker-compose.yml reads.
+ */
 const OTHERS = [
   'NODE_EXTRA_CA_CERTS',
   'NODE_USE_SYSTEM_CA',
@@ -51,9 +53,9 @@ const OTHERS = [
   'SANDBOX_POSTGRES_PORT',
   'PROMETHEUS_PORT',
   'GRAFANA_PORT',
-  // Node.js reads it by itself (docs/connections.md).
+  // Node.js reads it itself (docs/connections.md).
   'NODE_USE_ENV_PROXY',
-  // The exporter of traces reads these by itself (docs/traces.md).
+  // The exporter of traces reads these itself (docs/traces.md).
   'OTEL_RESOURCE_ATTRIBUTES',
   'OTEL_EXPORTER_OTLP_TIMEOUT',
   'OTEL_EXPORTER_OTLP_COMPRESSION',
@@ -62,7 +64,7 @@ const OTHERS = [
   'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE',
 ];
 
-test('every variable of the environment that a page names is a setting', () => {
+test('every environment variable named on a page is a setting', () => {
   const named = PAGES.flatMap((page) =>
     [...read(page).matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name),
   );
@@ -70,12 +72,12 @@ test('every variable of the environment that a page names is a setting', () => {
   expect(named.filter((name) => !known.includes(name) && !OTHERS.includes(name))).toEqual([]);
 });
 
-// Without a word on compose's tags.
+// Without warnings about compose's tags.
 const yaml = codeBlocks('yaml').map(
   ({ page, text }) => [page, parse(text, { logLevel: 'error' }) as unknown] as const,
 );
 
-test('the Deployment fits the image: user, port, half-open requests, variables, mounts', () => {
+test('the Deployment fits the image: user, port, probes, variables, mounts', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
   const pod = deployment?.spec.template.spec;
   const [container] = pod?.containers ?? [];
@@ -84,8 +86,8 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   expect(dockerfile).toContain(`EXPOSE ${container?.ports[0]?.containerPort}\n`);
   expect(container?.livenessProbe.httpGet.path).toBe('/livez');
   expect(container?.readinessProbe.httpGet.path).toBe('/readyz');
-  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own, and
-  // a statement of a migration.
+  // Longer than the minute for which the daemon waits for Postgres before it gives up with its own message, plus a
+  // statement of a migration.
   const { httpGet, periodSeconds, failureThreshold } = container?.startupProbe ?? {};
   expect(httpGet?.path).toBe('/livez');
   expect((periodSeconds ?? 0) * (failureThreshold ?? 0) * 1000).toBeGreaterThan(60_000 + SCAN_WITHIN_MS);
@@ -98,7 +100,7 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
     if (name.endsWith('_FILE')) expect(folders.some((folder) => value.startsWith(folder))).toBe(true);
 });
 
-test('the Deployment gives no right that the daemon does not need', () => {
+test('the Deployment grants nothing that the daemon does not need', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
   const pod = deployment?.spec.template.spec;
   expect(pod).toMatchObject({
@@ -127,7 +129,7 @@ interface NetworkPolicy {
   };
 }
 
-test('the NetworkPolicy is for these pods, and lets in only who is named, to the port of the metrics', () => {
+test('the NetworkPolicy selects these pods, and admits only the named clients to the metrics port', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
   const [policy] = yaml
     .map(([, text]) => text as NetworkPolicy)
@@ -135,7 +137,7 @@ test('the NetworkPolicy is for these pods, and lets in only who is named, to the
   expect(policy?.spec.podSelector).toEqual(deployment?.spec.selector);
   expect(policy?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
   for (const { from, ports } of policy?.spec.ingress ?? []) {
-    // Prometheus, and for HTTP_ALLOWED_HOSTS the Ingress.
+    // Prometheus, and with HTTP_ALLOWED_HOSTS the Ingress.
     const env = deployment?.spec.template.spec.containers[0]?.env ?? [];
     expect(from?.length).toBe(env.some(({ name }) => name === 'HTTP_ALLOWED_HOSTS') ? 2 : 1);
     expect(ports.map(({ port }) => port)).toEqual([
@@ -146,7 +148,7 @@ test('the NetworkPolicy is for these pods, and lets in only who is named, to the
   expect([...new Set(out)].toSorted((a, b) => a - b)).toEqual([53, 443, 5432, 6379]);
 });
 
-test('the PodDisruptionBudget is for these pods, and lets one of them go', () => {
+test('the PodDisruptionBudget selects these pods, and lets one of them go', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
   const [budget] = yaml
     .map(([, text]) => text as { kind: string; spec: { minAvailable: number; selector: object } })
@@ -157,7 +159,7 @@ test('the PodDisruptionBudget is for these pods, and lets one of them go', () =>
 
 const hasAnalyzer = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-test('the unit gives no right that the daemon does not need', async ({ skip }) => {
+test('the unit grants nothing that the daemon does not need', async ({ skip }) => {
   const unit = codeBlocks('ini')[0]?.text ?? '';
   const lines = unit.split('\n');
   for (const line of ['NoNewPrivileges=yes', 'ProtectSystem=strict', 'CapabilityBoundingSet=', 'LimitCORE=0'])
@@ -168,7 +170,7 @@ test('the unit gives no right that the daemon does not need', async ({ skip }) =
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'catalog-mirror.service');
   await writeFile(file, unit);
-  // It rates exposure from 0 to 10; 2.0 and below is "OK".
+  // It rates exposure from 0 to 10; up to 2.0 is "OK".
   const security = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
   const { status, stdout } = spawnSync('systemd-analyze', security, { encoding: 'utf8' });
   expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('OK') });
@@ -176,7 +178,7 @@ test('the unit gives no right that the daemon does not need', async ({ skip }) =
   expect(stderr.split('\n').filter((line) => line.includes(file))).toEqual([]);
 });
 
-test('the unit starts what the program takes, and is not started again with a wrong setting', () => {
+test('the unit runs a valid command, and does not restart after a wrong setting', () => {
   const [unit] = codeBlocks('ini');
   const calls = callsIn(unit?.text ?? '');
   expect(calls).toEqual([['run']]);
@@ -184,9 +186,9 @@ test('the unit starts what the program takes, and is not started again with a wr
   expect(unit?.text).toContain('RestartPreventExitStatus=78');
 });
 
-test('who supervises the daemon starts it again for as long as it takes, and not at once', () => {
+test('every documented supervisor restarts the daemon indefinitely, with a delay', () => {
   const [section = '', service = ''] = codeBlocks('ini')[0]?.text.split('[Service]') ?? [];
-  // Without it, five starts within ten seconds are the last.
+  // Without it, systemd gives up after five starts within ten seconds.
   expect(section).toContain('\nStartLimitIntervalSec=0\n');
   expect(service).toContain('\nRestart=on-failure\nRestartSec=5\n');
   const detached = codeBlocks('sh').flatMap(({ text }) =>

@@ -7,7 +7,7 @@ import { type CodeBlock, codeBlocks, read } from './markdown.ts';
 
 const COMMANDS = await loadCommands();
 
-/** A command of the documents, which may go over several lines. */
+/** A command of the documents, which may span several lines. */
 export interface Line {
   readonly where: string;
   readonly text: string;
@@ -22,7 +22,7 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   volumes: Record<string, unknown>;
 };
 
-/** A block's commands, without blank lines and comments. */
+/** Returns a block's commands, without blank lines and comments. */
 function linesOf({ page, line, text }: CodeBlock): Line[] {
   const commands = text.replaceAll('\\\n', ' ').split('\n');
   return commands
@@ -31,9 +31,9 @@ function linesOf({ page, line, text }: CodeBlock): Line[] {
     .map((command) => ({ where: `${page}:${line}`, text: command }));
 }
 
-/** The arguments of every call of the program in a command; none where it calls none. */
+/** Returns the arguments of every call of the program in a command. */
 export function callsIn(command: string): string[][] {
-  // Of what an engine is told, the image's name begins the call.
+  // For a container engine, the call starts with the name of the image.
   const text = command.replace(/^docker (?:build.*|run .* (?=catalog-mirror\b))/, '');
   return [
     ...text.matchAll(
@@ -48,7 +48,7 @@ export function callsIn(command: string): string[][] {
   ]);
 }
 
-/** Throws where the program would refuse these arguments. */
+/** Throws if the program would reject these arguments. */
 export function checkCall(words: readonly string[]): void {
   const [name = 'run', ...args] = takeEnvFiles(words).rest;
   if (['help', '--help', '--version'].includes(name)) return;
@@ -86,7 +86,7 @@ function checkVariables(text: string): void {
   if (names.length === 0 || unknown.length > 0) throw new Error(`no such variable: ${unknown.join(', ')}`);
 }
 
-/** Commands that the tests do not run: why not, and what is tried of them instead. The first that fits counts. */
+/** Commands that the tests do not run: why not, and what is checked instead. The first match counts. */
 export const NOT_RUN: readonly {
   readonly like: RegExp;
   readonly because: string;
@@ -176,14 +176,14 @@ const BLOCKS = codeBlocks('sh').map((block) => ({ block, lines: linesOf(block) }
 /** Every command of the documents. */
 export const LINES: readonly Line[] = BLOCKS.flatMap(({ lines }) => lines);
 
-/** Blocks in which lines need those before them (a folder, a variable, a function): they are run whole. */
+/** Blocks whose lines depend on earlier ones (a folder, a variable, a function); they are run as a whole. */
 const WHOLE = BLOCKS.filter(
   ({ block, lines }) =>
     /^(?:cd |\w+=|\w+\(\) \{)/m.test(block.text) && lines.every((line) => howRun(line) === undefined),
 );
 export const SCRIPTS: readonly CodeBlock[] = WHOLE.map(({ block }) => block);
 
-/** Commands that are run by themselves. */
+/** Commands that are run one by one. */
 export const SINGLE: readonly Line[] = BLOCKS.filter((each) => !WHOLE.includes(each))
   .flatMap(({ lines }) => lines)
   .filter((line) => howRun(line) === undefined);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { signedHeaders } from '../../src/follow/webhook.ts';
 import { codeBlocks } from './markdown.ts';
 
-/* What docs/follow.md gives to receivers without a library for signatures, in each of its languages. */
+/* The code in docs/follow.md for receivers without a signature library, in each of its languages. */
 
 const secretOf = (byte: number) => `whsec_${Buffer.alloc(24, byte).toString('base64')}`;
 const snippet = (language: string): string => {
@@ -21,7 +21,7 @@ interface Post {
   readonly secret: string;
 }
 
-/** A post as it is signed, and the same with one thing about it changed. */
+/** Generates a correctly signed post, and versions of it with one change each. */
 const posts = fc
   .record({
     id: fc.stringMatching(/^[a-z0-9_.-]{1,40}$/),
@@ -54,7 +54,7 @@ const posts = fc
         body: { body: `${body} ` },
         id: { headers: { ...headers, 'webhook-id': `${id}x` } },
         signature: { headers: { ...headers, 'webhook-signature': signature.replaceAll(/v1,./g, 'v1,_') } },
-        // Of as many characters, and of more bytes.
+        // As many characters, but more bytes.
         letters: {
           headers: {
             ...headers,
@@ -80,7 +80,7 @@ for line in sys.stdin:
     print("true" if verify(post["headers"], post["body"].encode(), post["secret"]) else "false")
 `;
 
-describe('the code of docs/follow.md takes what is signed, and nothing else', () => {
+describe('the code of docs/follow.md accepts only what is correctly signed', () => {
   test('in JavaScript', async () => {
     const code = `data:text/javascript,${encodeURIComponent(snippet('js'))}`;
     const { verify } = (await import(/* @vite-ignore */ code)) as { verify: (...post: unknown[]) => boolean };

@@ -31,7 +31,7 @@ test.each<[string, Partial<KnownAccount>, string, string, string]>([
     'ours',
     'OK',
   ],
-])('where %s', (_, known, baseUrl, apiKey, level) => {
+])('judges the account if %s', (_, known, baseUrl, apiKey, level) => {
   const found = judgeAccount(config(baseUrl, apiKey), { ...KNOWN, ...known }, NOW);
   expect(found.level).toBe(level);
   expect(JSON.stringify(found)).not.toContain(apiKey === 'theirs' ? 'theirs' : HASH);

@@ -5,10 +5,10 @@ import { certificate, tlsProxyTo } from '../security/tls-proxy.ts';
 import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
-test('an authority for Node.js may be named by the file of --env-file', async () => {
+test('--env-file may set NODE_EXTRA_CA_CERTS', async () => {
   await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 40, seed: 76 } });
   await using proxy = await tlsProxyTo(stack.sandbox.url, { protocol: 'redis' });
-  // The manifest file is not behind the proxy, and the sandbox cannot know of its TLS.
+  // The manifest file is not behind the proxy, and the sandbox knows nothing of the proxy's TLS.
   Object.assign(stack.sandbox.options, { publicUrl: stack.sandbox.url });
   const env = { ...stack.env, PARTNER_BASE_URL: `https://localhost:${proxy.port}` };
   const file = join(await temporaryFolder(onTestFinished), 'mirror.env');

@@ -248,7 +248,7 @@ test.each<[string, Record<string, string>, number]>([
   expect(bad(judgeShare(config, 0))).toHaveLength(warnings);
 });
 
-test('what a request share of the defaults comes to', () => {
+test('the line about the request share gives what the defaults come to', () => {
   const [line] = judgeShare(
     loadConfig({}, () => '', { need: 'database' }),
     7,
@@ -273,12 +273,12 @@ test.each<[string, string[]]>([
   expect(lintCredential(text)).toEqual(found);
 });
 
-test('api_key and secret in base64 are known as such', () => {
+test('base64 of api_key and secret is recognised', () => {
   expect(isBasicPair(btoa('key:secret'), 'key')).toBe(true);
   expect(isBasicPair(btoa('other:secret'), 'key')).toBe(false);
 });
 
-test('a backslash of a file that systemd may read is a warning, with the way that is the same everywhere', () => {
+test('a backslash in a file that systemd may read is a warning, with a portable remedy', () => {
   const env = { PARTNER_SECRET: 'ab\\canary', MIRROR_NAME: 'shop\\a' };
   const found = judgeEnvironment(['a misspelt name'], env, () => 'mirror.env');
   expect(found.map(({ level, remedy }) => [level, remedy])).toEqual([
@@ -290,7 +290,7 @@ test('a backslash of a file that systemd may read is a warning, with the way tha
   expect(judgeEnvironment([], env, () => null)).toEqual([]);
 });
 
-test('what Node.js reads before the program is told where it comes from a file, and where it does not, is not', () => {
+test('a variable that Node.js reads before the program is reported only if a file sets it', () => {
   const env = { NODE_OPTIONS: '--max-old-space-size=512', NODE_ENV: 'production' };
   const [found, ...others] = judgeEnvironment([], env, () => 'mirror.env');
   expect([found?.text, others]).toEqual([
@@ -301,7 +301,7 @@ test('what Node.js reads before the program is told where it comes from a file, 
   expect(judgeEnvironment([], {}, () => 'mirror.env')).toEqual([]);
 });
 
-test('warns where a daemon runs with other settings than this environment has, and only then', () => {
+test('differing settings of a daemon are a warning, but only while one runs', () => {
   expect(bad(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1))).toEqual(['WARN settings']);
   expect(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1)[0]?.text).toContain(
     'DELTA_INTERVAL, SWEEP_INTERVAL',
@@ -310,7 +310,7 @@ test('warns where a daemon runs with other settings than this environment has, a
   expect(judgeSettings([], 2)).toEqual([]);
 });
 
-test('Postgres: privileges that are gone are named, with the statement that gives them', () => {
+test('Postgres: missing privileges are named, with the GRANT', () => {
   const lineOf = (tables: readonly string[]) =>
     judgePostgres(
       { ...GOOD, lacking: tables.map((name) => ({ kind: 'table', name, privileges: ['SELECT', 'INSERT'] })) },

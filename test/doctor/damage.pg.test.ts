@@ -20,7 +20,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Runs `work` as the role that is neither an owner nor shown the sessions of others. */
+/** Runs `work` as a role that owns nothing and cannot see the sessions of others. */
 async function asOther<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   const sql = connect(Object.assign(new URL(database.url), { username: role, password: role }).href, {
     max: 1,
@@ -32,12 +32,12 @@ async function asOther<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   }
 }
 
-test('a mirror as it was made has no damage', async () => {
+test('a fresh mirror has no damage', async () => {
   expect(await readDamage(admin)).toEqual(UNDAMAGED);
   expect(damageLines(UNDAMAGED)).toEqual([]);
 });
 
-test('what is switched off or taken away is named, and the advice undoes it', async () => {
+test('disabled and missing parts are named, and the advice restores them', async () => {
   await admin.unsafe(`
     alter table catalog.skus disable trigger user;
     alter table catalog.watchlist enable trigger watch_added;
@@ -68,7 +68,7 @@ test('what is switched off or taken away is named, and the advice undoes it', as
   expect(await readDamage(admin)).toEqual({ ...UNDAMAGED, gone: ['catalog.calibration'] });
 });
 
-test('a trigger of somebody else that leaves out rows is a fault, whatever it is called; one that may is told', async () => {
+test('a foreign trigger that always drops rows is a fault whatever its name, and one that may is reported', async () => {
   await admin.unsafe(`
     create function public.nothing() returns trigger language plpgsql as 'begin return null; end';
     create function public.cheap() returns trigger language plpgsql as
@@ -87,14 +87,14 @@ test('a trigger of somebody else that leaves out rows is a fault, whatever it is
   await admin.unsafe('drop function public.nothing, public.cheap cascade');
 });
 
-test('the advice on a trigger that does not run holds whatever it is called', () => {
+test('the advice for a disabled trigger holds whatever its name', () => {
   const disabled = [{ name: '"a on b"', table: 'catalog.skus' }];
   expect(damageLines({ ...UNDAMAGED, disabled })[0]?.remedy).toBe(
     'ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER "a on b"',
   );
 });
 
-test('row-level security with a policy is what somebody wants, unless it is for the mirror, too', async () => {
+test('row-level security with a policy is accepted, unless it applies to the mirror, too', async () => {
   await admin.unsafe(`
     alter table catalog.products enable row level security;
     create policy mine on catalog.products for select using (true)`);
@@ -104,7 +104,7 @@ test('row-level security with a policy is what somebody wants, unless it is for 
     level: 'FAIL',
     remedy: 'ALTER TABLE catalog.products NO FORCE ROW LEVEL SECURITY',
   });
-  // A rule of the house that has it on every table, and lets the mirror see and write all.
+  // A company rule that enables it on every table, and lets the mirror see and write everything.
   await admin.unsafe(`
     drop policy mine on catalog.products;
     create policy everyone on catalog.products using (true) with check (true)`);
@@ -114,7 +114,7 @@ test('row-level security with a policy is what somebody wants, unless it is for 
   await admin.unsafe('alter table catalog.products disable row level security');
 });
 
-test('sessions of other roles count against the limit of the server, and not against that of the role', async () => {
+test("sessions of other roles count against the server's limit, not the role's", async () => {
   const others = connect(database.url, { max: 3, name: 'shop' });
   try {
     await Promise.all([1, 2, 3].map(() => others`select pg_sleep(0.2)`));

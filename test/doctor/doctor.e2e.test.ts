@@ -15,7 +15,7 @@ interface Said {
   unknown: string[];
 }
 
-/** As an account is by default, so that all may be well. */
+/** The limits of a default account, with which nothing is wrong. */
 const USUAL = { PARTNER_RATE_LIMIT: '200', PARTNER_RATE_SHARE: '0.6' };
 
 async function examined(
@@ -36,7 +36,7 @@ const failure = (check: string, remedy: string) => (expect: { stringContaining(t
 ];
 
 describe.concurrent('doctor', () => {
-  test('has nothing to fail where all is well, and says so line by line', async ({ expect }) => {
+  test('finds nothing to fail if all is well, and says so line by line', async ({ expect }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 71 } });
     const { code, stdout } = await runProgram(['doctor'], stack.env);
     expect(code).toBe(0);
@@ -46,7 +46,7 @@ describe.concurrent('doctor', () => {
     expect(stdout).not.toContain(stack.sandbox.secret);
   });
 
-  test('that the partner answers ends the pause of bulk calls after an outage', async ({ expect }) => {
+  test('ends the pause of bulk calls after an outage when the partner answers', async ({ expect }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 71 } });
     await stack.sql`
       update catalog_internal.tasks set failures = 8, outcome = 'network', next_at = now() + interval '5 minutes'
@@ -96,7 +96,7 @@ describe.concurrent('doctor', () => {
     });
   }
 
-  test('fails on a Postgres that is not there', async ({ expect }) => {
+  test('fails if Postgres is not there', async ({ expect }) => {
     const { code, findings } = await examined({}, { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
     expect(code).toBe(1);
     expect(failures(findings)).toMatchObject([
@@ -148,7 +148,7 @@ describe.concurrent('doctor', () => {
     expect(failures(full.findings)).toMatchObject(jobs('OOM'));
   });
 
-  test('warns of a clock that differs from the partner’s', async ({ expect }) => {
+  test('warns if its clock differs from the partner’s', async ({ expect }) => {
     const { code, findings } = await examined({ now: () => Date.now() - 600_000 });
     expect(code).toBe(0);
     expect(findings).toContainEqual(expect.objectContaining({ check: 'clock', level: 'WARN' }));
@@ -218,7 +218,7 @@ describe.concurrent('doctor', () => {
     });
   }
 
-  test('sends no more requests than it may, and says what it left open', async ({ expect }) => {
+  test('sends no more requests than allowed, and says what it could not determine', async ({ expect }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 73 } });
     const { stdout } = await runProgram(['doctor', '--json', '--requests', '1'], stack.env);
     const said = JSON.parse(stdout) as Said;
@@ -228,7 +228,7 @@ describe.concurrent('doctor', () => {
     expect((await runProgram(['doctor', '--requests', '-1'], stack.env)).code).toBe(78);
   });
 
-  test('counts its requests in the mirror’s ledger, beside a daemon', async ({ expect }) => {
+  test('counts its requests in the mirror’s ledger, next to a daemon', async ({ expect }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 74 } });
     await stack.start();
     await stack.caughtUp();
@@ -251,7 +251,7 @@ describe.concurrent('doctor', () => {
     ]);
   });
 
-  test('after a wrong secret says how long the back-off lasts, what refused, and what to do', async ({
+  test('says after a wrong secret how long the back-off lasts, what was rejected, and what to do', async ({
     expect,
   }) => {
     await using stack = await createStack({
@@ -292,10 +292,12 @@ describe.concurrent('doctor', () => {
     }
   });
 
-  test('by https: takes a trusted certificate, and sends nothing to one that is not', async ({ expect }) => {
+  test('accepts a trusted certificate over https, and sends nothing to an untrusted one', async ({
+    expect,
+  }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 40, seed: 76 } });
     await using proxy = await tlsProxyTo(stack.sandbox.url, { protocol: 'redis' });
-    // The manifest file is not behind the proxy, and the sandbox cannot know of its TLS.
+    // The manifest file is not behind the proxy, and the sandbox knows nothing of the proxy's TLS.
     Object.assign(stack.sandbox.options, { publicUrl: stack.sandbox.url });
     const env = { ...stack.env, PARTNER_BASE_URL: `https://localhost:${proxy.port}` };
     const untrusted = await runProgram(['doctor'], env);
@@ -308,7 +310,7 @@ describe.concurrent('doctor', () => {
     expect(trusted.stdout).toMatch(/^OK   tls .*valid until/m);
   });
 
-  test('names the rights that the role lacks', async ({ expect, onTestFinished }) => {
+  test('names the privileges that the role lacks', async ({ expect, onTestFinished }) => {
     const database = await createDatabase();
     const role = `poor_${new URL(database.url).pathname.slice(1)}`;
     const { default: postgres } = await import('postgres');

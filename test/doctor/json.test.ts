@@ -26,7 +26,7 @@ function pathsOf(value: unknown, path = ''): string[] {
   );
 }
 
-test('doctor --json has the members that docs/doctor.md documents, each of them and no other', () => {
+test('doctor --json has exactly the members that docs/doctor.md documents', () => {
   const page = readFileSync(new URL('../../docs/doctor.md', import.meta.url), 'utf8');
   const [, section = ''] = page.split('`doctor --json` prints one object');
   const [table = ''] = section.split('\n#');
@@ -37,7 +37,7 @@ test('doctor --json has the members that docs/doctor.md documents, each of them 
   expect(pathsOf(reportJson(REPORT)).toSorted()).toEqual(documented.toSorted());
 });
 
-test('the screen says what to do below what is wrong, and its settings are an environment file', () => {
+test('the screen shows each remedy below its fault, and its settings form an environment file', () => {
   const screen = screenOf(REPORT, { width: null, colour: false, ascii: false });
   expect(screen.split('\n')).toEqual([
     'FAIL bulk body        the partner reads `items`',
@@ -59,7 +59,7 @@ test('no line is wider than the terminal', () => {
   expect(Math.max(...screen.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40);
 });
 
-test('a name stands as an environment file has it, without the quotes that Docker keeps', () => {
+test('a setting is printed unquoted, as every reader of environment files takes it', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', '.', ' ', "'", '"', '#', '=', '$', 'é'), minLength: 1 }),
@@ -73,7 +73,7 @@ test('a name stands as an environment file has it, without the quotes that Docke
   for (const value of ['lowest price', 'a#b', '#a']) expect(envLine('X', value)).toBe(`X=${value}`);
 });
 
-test('and is left out where such files are read in different ways', () => {
+test('a value that such readers take differently is left out', () => {
   for (const value of [' a', 'a ', "'a'", '"a', 'a\\b', 'a\nb', '$a', 'a$$b', 'a #b', 'a\u00a0#b', ''])
     expect(envLine('X', value)).toBeNull();
 });

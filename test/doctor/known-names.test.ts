@@ -3,7 +3,7 @@ import { discovered } from '../../src/cli/doctor/discovery/checks.ts';
 import { type KnownNames, NOTHING_KNOWN, type Evidence } from '../../src/cli/doctor/discovery/plan.ts';
 import { manifestCandidates } from '../../src/partner/manifest-answer.ts';
 
-/* What the mirror has learned of names is what `doctor` reads by, too. */
+/* `doctor` reads with the names that the mirror has learned. */
 
 const NAMES = {
   bulkBodyKey: 'skus',
@@ -35,7 +35,7 @@ function findings(body: unknown, entries: readonly unknown[], known: KnownNames)
 
 const URL_TEXT = 'https://files.example.com/m.gz';
 
-test('a manifest that shape alone cannot tell is read by the fields of the last one', () => {
+test('a manifest of ambiguous shape is read by the learned fields', () => {
   const body = { version: 's1', revision: 'r7', url: URL_TEXT, download: `${URL_TEXT}2` };
   expect(
     findings(body, [], NOTHING_KNOWN).filter((line) => /^FAIL (manifest url|snapshot id)/.test(line)),
@@ -46,7 +46,7 @@ test('a manifest that shape alone cannot tell is read by the fields of the last 
   expect(found).toContain('OK snapshot id: in `version`, not tested with the delta');
 });
 
-test('a field that is there and has no usable value is not looked for under another name', () => {
+test('a field with an unusable value is not looked for under another name', () => {
   const body = { snapshot_id: 'x'.repeat(3000), url: '/m.gz' };
   const evidence: Evidence = {
     manifest: { kind: 'ok', body, candidates: manifestCandidates(body) },
@@ -74,7 +74,7 @@ test.each([
   [{ price: 3590, lowest_ask: 3200 }, 'lowest_ask', 'in `lowest_ask`, `price`'],
   [{ price: 3590, lowest_ask: 3200 }, 'price', 'in `price`, `lowest_ask`'],
   [3200, null, 'plain numbers, no field name needed'],
-])('entries that have what the mirror reads are read by it: %j by %s', (entry, field, where) => {
+])('entries that contain the learned form are read by it: %j by %s', (entry, field, where) => {
   const known = { price: { field }, manifest: NOTHING_KNOWN.manifest };
   const prices = findings({}, [entry], known).filter((line) => line.includes('prices'));
   expect(prices).toEqual([`OK prices: 1 size_map entries read: ${where}`]);
@@ -83,7 +83,7 @@ test.each([
 test.each([
   ['price', 'the mirror reads `price`, and no entry'],
   [null, 'the mirror reads plain numbers, and no entry'],
-])('says what the mirror reads where no entry has it any longer: %s', (field, text) => {
+])('a warning says what the mirror reads if no entry contains it any longer: %s', (field, text) => {
   const known = { price: { field }, manifest: NOTHING_KNOWN.manifest };
   const body = { results: { A: { code: '0000', size_map: { '40': { lowest_ask: 3200 } } } } };
   const evidence: Evidence = {
@@ -97,7 +97,7 @@ test.each([
   expect(warned.map((finding) => finding.text)).toEqual([expect.stringContaining(text)]);
 });
 
-describe('entries of two forms, one a field and one bare numbers,', () => {
+describe('entries of two forms, one with a field and one with plain numbers,', () => {
   const PLAIN = { '40': 5000, '41': 5100 };
   const NAMED = { '40': { price: 900, listings: 3 }, '41': null };
   const prices = (sizes: Record<string, object>, live: readonly string[] = [], known = NOTHING_KNOWN) => {
@@ -133,7 +133,7 @@ describe('entries of two forms, one a field and one bare numbers,', () => {
   test.each([
     [null, 'price'],
     ['price', null],
-  ])('are read as the mirror does that holds %s and beside it %s, without a warning', (field, also) => {
+  ])('are read like the mirror that holds %s and next to it %s, without a warning', (field, also) => {
     const known = knownBoth(field, also);
     expect(prices({ A: PLAIN, C: NAMED }, [], known)).toEqual([
       `OK: 3 ${BOTH} 1 SKU, plain numbers for 1 SKU`,
@@ -144,7 +144,7 @@ describe('entries of two forms, one a field and one bare numbers,', () => {
     expect(prices({ C: NAMED }, [], known)).toEqual(['OK: 1 size_map entries read: in `price`']);
   });
 
-  test('are not two fields: of these the mirror reads one', () => {
+  test('do not include two fields, because the mirror reads only one', () => {
     expect(prices({ A: { '40': { price: 900 } }, B: { '40': { lowest_ask: 800 } } }, ['B'])).toEqual([
       'FAIL: SKUs differ in the field of their price: 1 of 2 entries read, by `price`',
     ]);

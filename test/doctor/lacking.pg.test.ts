@@ -15,8 +15,8 @@ import { settingsWith } from '../support/settings.ts';
 import { some } from '../support/soak.ts';
 
 /*
- * Whoever owns something may do everything with it, until it is taken from him, as a script does that revokes rights by
- * name. Doctor has the GRANT that gives it back, and reads no further than it may.
+ * An owner may do everything with what it owns until that is revoked, for example by a script that revokes
+ * privileges by name. Doctor has the GRANT that restores it, and reads no more than it may.
  */
 
 const role = `shut_${randomBytes(4).toString('hex')}`;
@@ -61,7 +61,7 @@ test.each([
   ['sequence catalog_internal.claim_numbers', 'USAGE', 'sequence catalog_internal.claim_numbers'],
   ['schema catalog', 'USAGE', 'schema catalog'],
   ['schema catalog_internal', 'USAGE', 'schema catalog_internal'],
-])('%s: without %s doctor has the GRANT', async (what, privilege, named) => {
+])('%s: without %s doctor prints the GRANT', async (what, privilege, named) => {
   await sql.unsafe(`revoke ${privilege} on ${what} from ${role}, public`);
   const facts = await readPostgresFacts(sql, Date.now);
   const [line, ...others] = failsOf(facts);
@@ -76,7 +76,7 @@ test.each([
   expect([failsOf(again), ledgerProblem(again)]).toEqual([[], null]);
 });
 
-test('what many of a kind lack is given back in one', async () => {
+test('privileges missing on many objects of a kind are granted together', async () => {
   await sql.unsafe(`revoke all on all functions in schema catalog, catalog_internal from ${role}`);
   const [line] = failsOf(await readPostgresFacts(sql, Date.now));
   expect(line?.text).toMatch(/, and privileges on \d+ more functions$/);
@@ -84,7 +84,7 @@ test('what many of a kind lack is given back in one', async () => {
   expect(failsOf(await readPostgresFacts(sql, Date.now))).toEqual([]);
 });
 
-test('what somebody else has made beside it is none of the mirror', async () => {
+test("objects of others in the schema are not counted as the mirror's", async () => {
   await admin.unsafe(`
     create sequence catalog.of_somebody_else;
     create function catalog.of_somebody_else() returns int language sql as 'select 1';
@@ -92,7 +92,10 @@ test('what somebody else has made beside it is none of the mirror', async () => 
   expect((await readPostgresFacts(sql, Date.now)).lacking).toEqual([]);
 });
 
-/** What doctor says in all, and what of it fails, where this is revoked; gives it back as doctor says. */
+/**
+ * Revokes this privilege, and returns what doctor says in all and what of it fails; grants it again as doctor
+ * says.
+ */
 async function examinedWithout(privilege: string, what: string, most = 0) {
   await sql.unsafe(`revoke ${privilege} on ${what} from ${role}, public`);
   const { findings, requests } = await examine(config, most);
@@ -101,26 +104,29 @@ async function examinedWithout(privilege: string, what: string, most = 0) {
   return { findings, requests, fails: fails.map(({ check, text }) => `${check}: ${text}`) };
 }
 
-test.each(some(OWN_TABLES, 10))('without SELECT on %s doctor goes on, and has the GRANT', async (table) => {
-  const { findings, fails } = await examinedWithout('select', table);
-  expect(fails).toEqual([`rights: the mirror's role lacks SELECT on ${table}`]);
-  const checks = findings.map(({ check }) => check);
-  for (const check of ['writes', 'connections', 'daemons', 'migrations', 'base url'])
-    expect(checks).toContain(check);
-  const daemons = findings.find(({ check }) => check === 'daemons');
-  const isUnknown = ['catalog_internal.instances', 'catalog_internal.migrations'].includes(table);
-  expect(daemons?.level).toBe(isUnknown ? 'WARN' : 'OK');
-});
+test.each(some(OWN_TABLES, 10))(
+  'without SELECT on %s doctor goes on, and prints the GRANT',
+  async (table) => {
+    const { findings, fails } = await examinedWithout('select', table);
+    expect(fails).toEqual([`rights: the mirror's role lacks SELECT on ${table}`]);
+    const checks = findings.map(({ check }) => check);
+    for (const check of ['writes', 'connections', 'daemons', 'migrations', 'base url'])
+      expect(checks).toContain(check);
+    const daemons = findings.find(({ check }) => check === 'daemons');
+    const isUnknown = ['catalog_internal.instances', 'catalog_internal.migrations'].includes(table);
+    expect(daemons?.level).toBe(isUnknown ? 'WARN' : 'OK');
+  },
+);
 
 test.each([
   ['select', 'catalog_queue.migration', 'SELECT on catalog_queue.migration'],
   ['usage', 'schema catalog_queue', 'USAGE on schema catalog_queue'],
-])('without %s on %s, where the queues are, doctor has the GRANT', async (privilege, what, lacks) => {
+])('without %s on %s, where the queues are, doctor prints the GRANT', async (privilege, what, lacks) => {
   const { fails } = await examinedWithout(privilege, what);
   expect(fails).toEqual([`rights: the mirror's role lacks ${lacks}`]);
 });
 
-test('the partner is asked where requests can be counted, whatever else may not be read', async () => {
+test('the partner is asked only if the requests can be counted, whatever else is unreadable', async () => {
   const asked = await examinedWithout('select', 'catalog_internal.learned_names', 1);
   expect(asked.requests).toMatchObject([{ outcome: 'ok' }]);
   for (const table of ['pace_sends', 'account']) {
@@ -133,7 +139,7 @@ test('the partner is asked where requests can be counted, whatever else may not 
   }
 });
 
-test('a command that needs it says what the role lacks, with the GRANT', async () => {
+test('a command that needs a privilege names it, with the GRANT', async () => {
   await sql.unsafe(`revoke select on catalog_internal.sync from ${role}`);
   const reading = withMirror(config, (mirror) => mirror`select from catalog_internal.sync`.execute());
   const error = await reading.catch((failed: unknown) => failed);
@@ -143,14 +149,14 @@ test('a command that needs it says what the role lacks, with the GRANT', async (
     hint: `GRANT SELECT ON catalog_internal.sync TO "${role}"`,
   });
   await sql.unsafe((error as { hint: string }).hint);
-  // What a policy or a trigger of somebody else refuses is no privilege that is lacking.
+  // If a foreign policy or trigger rejects something, no privilege is missing.
   const refused = withMirror(config, (mirror) =>
     mirror.unsafe("do $$ begin raise exception 'no' using errcode = '42501'; end $$"),
   );
   await expect(refused).rejects.toMatchObject({ code: '42501' });
 });
 
-test('a start that may not read which migrations were applied says so, and calls nothing somebody else’s', async () => {
+test('a start that cannot read which migrations were applied says so, without blaming another application', async () => {
   await sql.unsafe(`revoke select on catalog_internal.migrations from ${role}`);
   await expect(migrateDatabase(url)).rejects.toMatchObject({
     kind: 'ledger-hidden',
@@ -160,7 +166,7 @@ test('a start that may not read which migrations were applied says so, and calls
   await migrateDatabase(url);
 });
 
-test('what somebody has renamed is told of beside all else that was found', async () => {
+test('a renamed table is reported together with all other findings', async () => {
   await sql`alter table catalog_internal.settings rename to of_before`;
   const { findings } = await examine(config, 1);
   await sql`alter table catalog_internal.of_before rename to settings`;

@@ -69,7 +69,7 @@ test.each<[string, Partial<PostgresFacts>, RegExp | null]>([
   ['a standby', { inRecovery: true }, /accepts no writes/],
   ['a read-only server', { readOnly: true }, /accepts no writes/],
   ['a full disk', { writeProblem: { said: 'no space left', kind: null, remedy: null } }, /accepts no writes/],
-])('the partner is asked through the ledger of %s', (_, facts, problem) => {
+])('the partner is asked only through a working ledger: %s', (_, facts, problem) => {
   const said = ledgerProblem({ ...SOUND, ...facts });
   if (problem === null) expect(said).toBeNull();
   else expect(said).toMatch(problem);

@@ -4,7 +4,7 @@ import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 test.each(['account', 'sync', 'tasks'])(
-  'doctor says that the rows of %s are gone, and what makes them anew',
+  'doctor says that the rows of %s are missing, and what recreates them',
   async (table) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 20, seed: 79 } });
     await migrateDatabase(String(stack.env['DATABASE_URL']));

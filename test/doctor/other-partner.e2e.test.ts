@@ -11,10 +11,10 @@ interface Said {
 
 const saidBy = ({ stdout }: { readonly stdout: string }) => JSON.parse(stdout) as Said;
 
-/** The stack's own sandbox by its other name: to the mirror, another partner. */
+/** Returns the URL of the stack's own sandbox by another host name: to the mirror, a different partner. */
 const elsewhere = (url: string | undefined) => String(url).replace('127.0.0.1', 'localhost');
 
-test('another partner than that of the mirror is not asked in its name: what it rejects pauses nobody', async () => {
+test("a partner other than the mirror's is not asked, so what it rejects pauses nobody", async () => {
   await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 20, seed: 77 } });
   await stack.start();
   await stack.caughtUp();
@@ -32,7 +32,7 @@ test('another partner than that of the mirror is not asked in its name: what it 
   expect(checks.find(({ check }) => check === 'partner')?.text).toMatch(/^skipped: .*another partner/);
 });
 
-test('an address that was misspelt at the first start, of which nothing is stored, is in nobody’s way', async () => {
+test('an address misspelt at the first start does no harm if nothing was stored', async () => {
   await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 20, seed: 78 } });
   await migrateDatabase(String(stack.env['DATABASE_URL']));
   await noteAccount(stack.sql, { baseUrl: 'https://partnr.example', apiKey: 'ours' });

@@ -26,18 +26,18 @@ describe('the price of an entry', () => {
     expect(priceShape(entries(...all), NAMES)?.fields).toEqual(fields);
   });
 
-  test('a configured name that holds a count is doubted', () => {
+  test('is doubted if a configured name holds a count', () => {
     const shape = priceShape(entries({ amount: 3, thb: 5000 }, { amount: 1, thb: 7000 }), NAMES);
     expect(shape).toMatchObject({ doubtful: true, fields: ['thb'] });
   });
 
-  test('a size that has no price at the moment is no fault', () => {
+  test('may be missing for a size at the moment', () => {
     expect(priceShape(entries({ price: null }, { price: 90 }), NAMES)).toMatchObject({ entries: 1, read: 1 });
     expect(priceShape(entries(null), NAMES)).toBeNull();
   });
 });
 
-describe('the price of an entry, where the mirror holds a form', () => {
+describe('the price of an entry if the mirror holds a form', () => {
   const held = { field: 'lowest_ask' };
   const shapeOf = (...all: unknown[]) =>
     priceShape(entries(...all), NAMES, formsIn(entries(...all), NAMES, held));
@@ -47,11 +47,11 @@ describe('the price of an entry, where the mirror holds a form', () => {
     const both = { price: 3590, lowest_ask: 3200 };
     expect(shapeOf(both)).toMatchObject({ read: 1, fields: ['lowest_ask', 'price'] });
     expect(isHeld(both)).toBe(true);
-    // The member beside it is no price, and null in it is no offer.
+    // The other member is no price, and null in this one is no offer.
     expect(shapeOf({ price: 3590, lowest_ask: 'ask' })).toMatchObject({ read: 0 });
   });
 
-  test('is read as the mirror will, where no entry has it any longer', () => {
+  test('is read as the mirror will read it if no entry has the form any longer', () => {
     expect(shapeOf({ price: 3590 })).toMatchObject({ read: 1, fields: ['price'] });
     expect(isHeld({ price: 3590 })).toBe(false);
   });
@@ -60,7 +60,7 @@ describe('the price of an entry, where the mirror holds a form', () => {
 describe('the name of the list', () => {
   const sent = manyNames('skus', ['A', 'B'], ['C', 'D', 'E']);
 
-  test('each name carries SKUs of its own, none twice, and a stranger', () => {
+  test('is tried with distinct SKUs for each candidate, and an unknown one', () => {
     const all = [...sent.values()].flat();
     expect(new Set(all).size).toBe(all.length);
     expect(sent.get('skus')).toEqual(['A', 'B', unknownSku(0)]);
@@ -73,7 +73,7 @@ describe('the name of the list', () => {
     ['an object of reasons', { errors: { [unknownSku(0)]: 'no' } }, ['skus']],
     ['nobody', { results: {}, not_found: ['Z'] }, []],
     ['no object', 'fine', []],
-  ])('is told by who is answered: %s', (_name, body, names) => {
+  ])('is known from the SKUs that are answered: %s', (_name, body, names) => {
     expect(namesRead(sent, body)).toEqual(names);
   });
 
@@ -85,7 +85,7 @@ describe('the name of the list', () => {
     [{ message: ['property foo should not exist', 'bar must be an array'] }, ['bar'], ['foo']],
     [{ message: 'Bad request' }, [], []],
     [null, [], []],
-  ])('is told by what a refusal says: %j', (body, wanted, unwanted) => {
+  ])('is known from the text of a rejection: %j', (body, wanted, unwanted) => {
     expect(namesRefused(body)).toEqual({ wanted, unwanted });
   });
 });

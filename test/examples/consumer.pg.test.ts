@@ -27,7 +27,7 @@ describe('examples/consumer.sql', () => {
   const script = readFileSync(new URL('../../examples/consumer.sql', import.meta.url), 'utf8');
 
   async function run(as = store.url): Promise<{ offers: string[]; drops: string[] }> {
-    // As psql sends it: the text as it stands, on a connection of its own.
+    // As psql sends it: the text unchanged, on its own connection.
     const own = connect(as, { max: 1 });
     await own.unsafe(script).simple();
     const offers =
@@ -39,7 +39,7 @@ describe('examples/consumer.sql', () => {
     return { offers: lines(offers), drops: lines(drops) };
   }
 
-  test('keeps a copy that is the mirror, and counts as drops what is a move of the market', async () => {
+  test('keeps an exact copy of the mirror, and counts only moves of the market as drops', async () => {
     const { sql } = store;
     const first = { offers: ['A 8 80 US', 'A 9 90 US', 'B 9 90'], drops: [] };
     expect(await run()).toEqual(first);
@@ -57,14 +57,14 @@ describe('examples/consumer.sql', () => {
     expect(await run()).toEqual({ ...then, offers: then.offers.filter((line) => !line.startsWith('B')) });
   });
 
-  test('needs no more than to read the mirror, and a schema of its own', async () => {
+  test('needs only read access to the mirror, and a schema of its own', async () => {
     const url = await shopOwner(store.sql, store.url);
     const first = await run(url);
     expect(first.offers).toHaveLength(3);
     expect(await run(url)).toEqual(first);
   });
 
-  test('that fails half-way has taken in nothing', async () => {
+  test('takes in nothing if it fails half-way', async () => {
     await run();
     await answerAsked(store.sql, found('B', { 9: 70 }));
     await store.sql`alter table shop.follower add constraint broken check (false) not valid`;
@@ -78,7 +78,9 @@ describe('examples/consumer.sql', () => {
 describe('examples/consumer.ts', () => {
   const PROGRAM = fileURLToPath(new URL('../../examples/consumer.ts', import.meta.url));
 
-  /** Follows, with a table that it writes in the same transaction, until what is wanted is there. */
+  /**
+   * Runs the follower, which also writes its own table in the same transaction, until the wanted lines are there.
+   */
   async function followed(during: () => Promise<unknown>, wanted: number): Promise<string[]> {
     const own = connect(store.url, { max: 3 });
     await own`create schema if not exists shop`;
@@ -108,7 +110,7 @@ describe('examples/consumer.ts', () => {
     return (await taken()).map(({ line }) => line);
   }
 
-  test('is woken by changes, and takes each once over restarts, also what came while it was away', async () => {
+  test('is woken by changes, and takes each exactly once across restarts, even those made meanwhile', async () => {
     const { sql } = store;
     const first = ['product B name', 'price B 9'];
     expect(await followed(() => answerAsked(sql, found('B', { 9: 91 }, { name: 'N' })), 2)).toEqual(first);
@@ -118,7 +120,7 @@ describe('examples/consumer.ts', () => {
     expect(await followed(again, 4)).toEqual(all);
   });
 
-  test('follows as a program, by whatever path it is called, as a role with a schema of its own', async () => {
+  test('runs as a program by whatever path, with a role that owns only a schema', async () => {
     const url = await shopOwner(store.sql, store.url);
     const link = join(await temporaryFolder(), 'follower.ts');
     symlinkSync(PROGRAM, link);
@@ -144,7 +146,7 @@ describe('examples/consumer.ts', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test('is a program for each Node.js that runs TypeScript: import.meta.main is undefined before 24.2', () => {
+  test('runs on each Node.js that runs TypeScript, so without import.meta.main (undefined before 24.2)', () => {
     expect(readFileSync(PROGRAM, 'utf8')).not.toContain('import.meta.main');
   });
 });

@@ -26,7 +26,7 @@ const SOURCES = z.strictObject({
   ),
 });
 
-test('examples/dbt/sources.yml names tables, views and columns that there are, and all columns of those', async () => {
+test('examples/dbt/sources.yml names existing tables and views, each with all its columns', async () => {
   const text = readFileSync(new URL('../../examples/dbt/sources.yml', import.meta.url), 'utf8');
   const { sources } = SOURCES.parse(parse(text));
   const [source] = sources;

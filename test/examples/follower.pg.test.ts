@@ -6,7 +6,7 @@ import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { shopOwner } from './shop.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Where .ci/tools unpacks Debian's driver, for the Python that it is made for. */
+/** Where .ci/tools unpacks Debian's driver, for the Python that it is built for. */
 const FETCHED = join(ROOT, '.ci/.tools/python3/dist-packages');
 const environment = { ...process.env, ...(existsSync(FETCHED) && { PYTHONPATH: FETCHED }) };
 const python = ['python3', '/usr/bin/python3'].find(
@@ -31,7 +31,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
       )
     ).map((row) => String(row['line']));
 
-  test('keeps a copy of the prices over its restarts', async () => {
+  test('keeps a copy of the prices across its restarts', async () => {
     await store.sql`drop schema if exists shop cascade`;
     expect(run()).toEqual([]);
     await knownSkus(store.sql, ['A', 'B', 'C']);
@@ -44,7 +44,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect((await lines('shop.offers')).length).toBe(2);
   });
 
-  test('goes on with no database that does not have what its copy has told of', async () => {
+  test('stops at a database that lacks what its copy already contains', async () => {
     const { sql } = store;
     await sql`drop schema if exists shop cascade`;
     await knownSkus(sql, ['A', 'B']);
@@ -55,7 +55,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
       create table shop.offers (sku text, size text, price integer, primary key (sku, size));
       insert into shop.position values (true, ${begun}, '')`);
     await answerAsked(sql, found('A', { 9: 95 }));
-    // A piece is copied, and nothing that comes after it can be.
+    // One piece is copied, and nothing after it can be.
     await sql`create function shop.broken() returns trigger language plpgsql as $$ begin raise exception 'broken'; end $$`;
     await sql`
       create trigger broken after update of copied_to on shop.position for each row
@@ -63,7 +63,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect(run()).toHaveLength(1);
     const [{ seen }] = await sql<[{ seen: string }]>`select seen from shop.position`;
     expect(BigInt(seen)).toBeGreaterThan(BigInt(begun));
-    // As in a database from before that.
+    // As if the database were from an earlier time.
     await sql`update shop.position set seen = seen + 1`;
     expect(run()).toEqual([expect.stringContaining('of another history')]);
     await sql`update shop.position set seen = seen - 1`;
@@ -74,7 +74,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect(end?.['seen']).toBeNull();
   });
 
-  test('knows what the sizes of each SKU mean, also once that is corrected, and of copies that were made without', async () => {
+  test('knows the size_type of each SKU, even after a correction and in copies made without it', async () => {
     const { sql } = store;
     const typed = (
       sku: string,
@@ -90,7 +90,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     await answerAsked(sql, typed('A', 'US'), typed('B', null), typed('C', 'US'));
     expect(run()).toEqual([]);
     expect(await offers()).toEqual(['A 9 90 US', 'B 9 90', 'C 9 90 US']);
-    // The same numbers on the same keys, and other ones.
+    // The same numbers on the same keys, and different ones.
     await answerAsked(
       sql,
       typed('A', 'EU'),
@@ -111,7 +111,7 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect(await offers()).toEqual(corrected.slice(0, -1));
   });
 
-  test('needs no more than to read the mirror, and a schema of its own', async () => {
+  test('needs only read access to the mirror, and a schema of its own', async () => {
     const url = await shopOwner(store.sql, store.url);
     expect(run(url)).toEqual([]);
     expect(run(url)).toEqual([]);

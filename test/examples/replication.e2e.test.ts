@@ -9,7 +9,7 @@ import { FAST_SETTINGS } from '../postgres/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/process.ts';
 
-/* examples/replication.sql and replica.sql, between two databases of one server. */
+/* examples/replication.sql and replica.sql, between two databases on one server. */
 
 const script = (name: string) => readFileSync(new URL(`../../examples/${name}`, import.meta.url), 'utf8');
 
@@ -46,12 +46,12 @@ afterAll(async () => {
 const rows = (sql: Sql, table: string) => async () =>
   (await sql.unsafe(`select * from catalog.${table}`)) as readonly Record<string, unknown>[];
 
-test('a publication brings rows, their changes and deletions, and the history in one piece; and survives an upgrade', async () => {
+test('a publication replicates rows, changes, deletions and the history, and survives an upgrade', async () => {
   await mirror`insert into catalog.skus (sku, state, in_manifest) values ('A', 'priced', true)`;
   await mirror`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 100, now())`;
   await mirror.unsafe(script('replication.sql')).simple();
   await shop.unsafe(script('replica.sql')).simple();
-  // On one server the slot has to be there before: else the two would wait for each other.
+  // On one server the slot has to exist beforehand, because otherwise the two would wait for each other.
   await mirror`select pg_create_logical_replication_slot('shop', 'pgoutput')`;
   const { hostname, port, username, password } = new URL(server.url);
   await shop.unsafe(`create subscription catalog_mirror

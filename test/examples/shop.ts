@@ -3,8 +3,8 @@ import { onTestFinished } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * A role as the examples ask for one, until the test ends: a member of catalog_reader that owns the schema shop, and
- * may create nothing in the database. Returns the database's URL with its login.
+ * Creates a role such as the examples ask for, until the test ends: a member of catalog_reader that owns the
+ * schema shop and may create nothing in the database. Returns the database's URL with its login.
  */
 export async function shopOwner(sql: Sql, database: string): Promise<string> {
   const role = `shop_${randomBytes(6).toString('hex')}`;

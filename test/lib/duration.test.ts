@@ -35,7 +35,7 @@ describe('parseDuration', () => {
     'NaN',
     '9007199254740993ms',
     '99999999999999d',
-  ])('refuses %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseDuration(text)).toBeNull();
   });
 });
@@ -53,7 +53,7 @@ describe('formatDuration', () => {
     expect(formatDuration(ms)).toBe(text);
   });
 
-  test('what it writes reads back as the same number', () => {
+  test('writes what parseDuration reads back as the same number', () => {
     assert(
       property(nat(), (ms) => {
         expect(parseDuration(formatDuration(ms))).toBe(ms);

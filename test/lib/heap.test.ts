@@ -6,7 +6,7 @@ import { heapKeeper } from '../../src/sync/heap.ts';
 
 const MB = 1024 ** 2;
 
-test('collects once memory has grown by 16 MB from the least it was, and again after as much more', () => {
+test('collects whenever memory has grown by 16 MB since its last minimum', () => {
   let bytes = 40 * MB;
   const collected: number[] = [];
   const collect = () => {
@@ -22,8 +22,8 @@ test('collects once memory has grown by 16 MB from the least it was, and again a
 });
 
 /**
- * 75 MB of buffers stream by, 32 alive at a time and long enough to outlive two young collections. Prints the
- * most bytes of buffers that there were.
+ * Streams 75 MB of buffers, 32 alive at a time, each long enough to outlive two young collections. Prints the peak
+ * number of bytes in buffers.
  */
 const STREAM = `
   const { heapKeeper } = await import(process.argv[1]);
@@ -38,10 +38,10 @@ const STREAM = `
   }
   console.log(most);`;
 
-test('buffers that stream by are freed before they come to much', async () => {
+test('buffers of a stream are freed before they add up', async () => {
   const heap = new URL('../../src/sync/heap.ts', import.meta.url).href;
-  // How much V8's own threads collect beside depends on what else the processors have to do. By itself V8 lets it
-  // come to 67 MB, or collects sooner on a machine that is slow enough: that is its own affair.
+  // How much V8's own threads collect meanwhile depends on the load of the processors, so they are switched off.
+  // By itself V8 lets the peak reach 67 MB, or collects earlier on a slow machine.
   const args = [SEMI_SPACE, '--single-threaded-gc', '--input-type=module', '--eval', STREAM, heap];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(Number(stdout) / MB).toBeLessThan(28);

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { sharedInFlight } from '../../src/daemon/in-flight.ts';
 
-/** Readings that end when they are told to, on a clock that stands still. */
+/** Readings that end when told to, on a clock that stands still. */
 function readings() {
   const begun: PromiseWithResolvers<number>[] = [];
   let now = 0;
@@ -17,7 +17,7 @@ function readings() {
   return { begun, ask, pass: (ms: number) => (now += ms) };
 }
 
-test('whoever asks while a reading is on its way gets the next one, with all others who have', async () => {
+test('all who ask during a reading share the next one', async () => {
   const { begun, ask } = readings();
   const first = ask();
   const asked = [ask(), ask()];
@@ -35,7 +35,7 @@ test('whoever asks while a reading is on its way gets the next one, with all oth
   expect(begun).toHaveLength(4);
 });
 
-test('one that fails fails who has asked for it, and no other', async () => {
+test('a failed reading fails only those who asked for it', async () => {
   const { begun, ask } = readings();
   const [first, second] = [ask(), ask()];
   begun[0]?.reject(new Error('gone'));
@@ -45,7 +45,7 @@ test('one that fails fails who has asked for it, and no other', async () => {
   expect(await second).toBe(2);
 });
 
-test('one that takes too long keeps nobody from another, and does not end that when it comes', async () => {
+test('a reading that takes too long does not block the next, or end it when it returns', async () => {
   const { begun, ask, pass } = readings();
   const lost = ask();
   pass(2999);
@@ -62,7 +62,7 @@ test('one that takes too long keeps nobody from another, and does not end that w
   expect(await other).toBe(2);
 });
 
-test('who asks beside a later reading does not wait for one that is lost', async () => {
+test('whoever asks during a later reading does not wait for one that was given up', async () => {
   const { begun, ask, pass } = readings();
   void ask();
   void ask();

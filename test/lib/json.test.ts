@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../src/lib/json.ts';
 
-/** Names of members of which some differ in what JSON escapes alone. */
+/** Member names, some of which differ only in characters that JSON escapes. */
 const name = fc.string({
   unit: fc.constantFrom('7', 'a', '"', '\\', '/', '\n', '\t', '\u0001', '½', '☃', '\uf8ff', '\uf8ff0', ' '),
   maxLength: 4,
@@ -17,7 +17,7 @@ type Written = number | readonly Written[];
 const isObject = (written: readonly Written[]) =>
   written.every((each) => Array.isArray(each) && each.length === 2 && typeof each[0] === 'string');
 
-/** JSON text in which any character of a key may be escaped (`draw`), made without a parser's help. */
+/** Writes JSON text in which any character of a key may be escaped (`draw`), without the help of a parser. */
 function textOf(written: unknown, draw: () => boolean): string {
   if (!Array.isArray(written)) return JSON.stringify(written);
   if (!isObject(written as readonly Written[]))
@@ -32,14 +32,16 @@ function textOf(written: unknown, draw: () => boolean): string {
 const escaped = (sign: string) =>
   sign === '/' ? '\\/' : `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** What a parser has to make of it, as a list of names and values where it is an object. */
+/** Returns what a parser read, with each object as a list of names and values. */
 function readOf(parsed: unknown): unknown {
   if (Array.isArray(parsed)) return parsed.map(readOf);
   if (typeof parsed !== 'object' || parsed === null) return parsed;
   return Object.entries(parsed).map(([key, each]) => [key, readOf(each)]);
 }
 
-/** Keys that are numbers come first in any object, and an empty list is written as an object. */
+/**
+ * Returns the expected reading: numeric keys come first in any object, and an empty list was written as an object.
+ */
 function expectedOf(written: unknown): unknown {
   if (!Array.isArray(written)) return written;
   if (!isObject(written as readonly Written[])) return written.map(expectedOf);
@@ -49,8 +51,8 @@ function expectedOf(written: unknown): unknown {
   return [...members.filter(isIndex).toSorted(byNumber), ...members.filter((member) => !isIndex(member))];
 }
 
-describe('JSON of others', () => {
-  test('keeps each key apart, whatever is escaped in it and whichever were met before', () => {
+describe('parseJson', () => {
+  test('keeps keys apart, whatever is escaped in them and whichever came before', () => {
     fc.assert(
       fc.property(value, fc.infiniteStream(fc.boolean()), (written, draws) => {
         const text = textOf(written, () => draws.next().value === true);
@@ -64,13 +66,13 @@ describe('JSON of others', () => {
     [String.raw`{"7\\":1}`, String.raw`{"7\"":2}`, '7"'],
     [String.raw`{"36 \\":1}`, String.raw`{"36 \u2154":2}`, '36 ⅔'],
     [String.raw`{"h":1,"1\\/":1}`, String.raw`{"h":1,"1\/2":2}`, '1/2'],
-  ])('after %s a key of %s is %s', (before, text, key) => {
+  ])('after %s reads a key of %s as %s', (before, text, key) => {
     parseJson(before);
     expect(Object.keys(Object(parseJson(text))).at(-1)).toBe(key);
   });
 
   test.each(['\uf8ff0\uf8ff0', String.raw`\uf8ff0\uf8ff0`, '\uf8ff1\uf8ff0":3,"\uf8ff0\uf8ff0'])(
-    'a key of %s is that, and stands for no other one',
+    'reads a key of %s as itself, not as a placeholder for another one',
     (key) => {
       const read = parseJson(`{"${key}":1,"\\"":2}`);
       expect(Object.entries(Object(read)).slice(-2)).toEqual([
@@ -80,11 +82,11 @@ describe('JSON of others', () => {
     },
   );
 
-  test('of a key that is there twice the last value counts, however each is written', () => {
+  test('takes the last value of a repeated key, however each is written', () => {
     expect(parseJson(String.raw`{"a\"b":1,"\u0061\u0022b":2,"c":3,"\u0063":4}`)).toEqual({ 'a"b': 2, c: 4 });
   });
 
-  test('numbers are given as they are written, where that is asked for', () => {
+  test('passes numbers as written to a reviver that asks for them', () => {
     const asWritten = parseJson(String.raw`{"7\"":[12345678901234567890]}`, (_key, each, context) =>
       typeof each === 'number' ? context?.source : each,
     );
@@ -99,7 +101,7 @@ describe('JSON of others', () => {
     String.raw`\"a":1`,
     '{"a\\n\n":1}',
     String.raw`{"a\n":1} {}`,
-  ])('%s is no JSON', (text) => {
+  ])('rejects %s', (text) => {
     expect(() => parseJson(text)).toThrow(SyntaxError);
   });
 
@@ -109,7 +111,7 @@ describe('JSON of others', () => {
     ['a million escapes', String.raw`\n\"`.repeat(500_000)],
     ['a million of the sign that marks what stands for keys', '\uf8ff'.repeat(1_000_000)],
     ['all marks there may be', Array.from({ length: 99_999 }, (_, i) => `\uf8ff${i}\uf8ff`).join('')],
-  ])('a text with %s is read before the time of a test is over', (_what, many) => {
+  ])('reads a text with %s within the time of a test', (_what, many) => {
     expect(Object.keys(Object(parseJson(`{"a":"${many}",${KEYS}}`)))).toHaveLength(10_000);
   });
 });

@@ -18,7 +18,7 @@ test.each([
     'postgres://u:%2Fp@h:1,i:2/db?application_name=a%20b',
   ],
   ['redis://u:p@h:1/2', 'redis://u:p@h:1/2'],
-])('%s is without TLS', (url, bare) => {
+])('%s connects without TLS', (url, bare) => {
   expect(connectionOf(url, files)).toEqual({ url: bare, tls: null });
 });
 
@@ -43,7 +43,7 @@ test.each([
   ],
   ['rediss://h', { rejectUnauthorized: true, servername: 'h' }],
   ['REDISS://h?sslmode=require', { rejectUnauthorized: false, servername: 'h' }],
-])('%s is with TLS', (url, options) => {
+])('%s connects with TLS', (url, options) => {
   const { url: bare, tls } = connectionOf(url, files);
   const { checkServerIdentity, ...rest } = tls ?? {};
   expect(rest).toEqual(options);
@@ -65,7 +65,7 @@ test.each([
   ['redis://u:canary@h?sslmode=verify-full', 'rediss://'],
   ['redis://u:canary@h?sslrootcert=/ca.pem', 'rediss://'],
   ['rediss://u:canary@h?sslmode=disable', 'rediss://'],
-])('%s is a problem of the configuration, told without a secret', (url, told) => {
+])('%s is a configuration problem, reported without a secret', (url, told) => {
   expect(() => connectionOf(url, files)).toThrow(TlsParameterError);
   const name = url.startsWith('postgres') ? 'DATABASE_URL' : 'REDIS_URL';
   const env = {

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in who is told of what: alerts, and what leads from one to what is to be done. */
+/** Faults in alerts: who is told what, and the links from an alert to its remedy. */
 export const ALERTING: readonly Mutant[] = [
   ...faultsOf(
     'ops/alertmanager/alertmanager.yml',

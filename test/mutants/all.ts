@@ -69,7 +69,7 @@ import { SETTLED, SPARE_SLOTS } from './settled.ts';
 import { SQL } from './sql.ts';
 import { STANDSTILLS } from './standstills.ts';
 
-/** Every fault that can be planted, by the list that it is in. */
+/** Every fault that can be planted, by its list. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
   'catalog-checks': CATALOG_CHECKS,

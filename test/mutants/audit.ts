@@ -6,7 +6,7 @@ const AUDIT = [
   'test/store/audit-model.pg.test.ts',
 ];
 
-/** Faults in what the mirror's own refreshes say of the delta. */
+/** Faults in what the mirror's own refreshes reveal about the delta. */
 export const AUDITS: readonly Mutant[] = [
   {
     breaks: 'baseline: a SKU that is listed again is swept, though the delta has left out a move of it',

@@ -10,8 +10,8 @@ const BASELINE = [
 ];
 
 /**
- * Faults in the statements of a baseline. Not here: that COMPARE leaves out SKUs which were never listed, and that
- * DIFF does; either suffices.
+ * Faults in the statements of a baseline. Not included: that COMPARE leaves out SKUs that were never listed, and
+ * that DIFF does; either is sufficient.
  */
 export const BASELINES: readonly Mutant[] = [
   ...faultsOf(

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const MIGRATION = 'drizzle/0050_believing.sql';
 
-/** Faults in what is believed of an answer: which SKUs it is about, and whether it is to be asked again. */
+/** Faults in what is believed of an answer: which SKUs it is about, and whether it is asked for again. */
 export const BELIEVING: readonly Mutant[] = [
   ...faultsOf(
     'src/store/catalog/delta-reports.ts',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const CALIBRATION = ['test/store/calibration.test.ts', 'test/store/calibration.pg.test.ts'];
 
-/** Faults in what tests each probability of a price, and shows how far it was off. */
+/** Faults in testing each probability of a price, and in showing how far off it was. */
 export const CALIBRATION_FAULTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/calibration-evidence.ts',

@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const COUNTED = ['test/sync/call-faults.pg.test.ts'];
 const JUDGED = ['test/status/calls-failing.test.ts'];
 
-/** Each leaves something untold of bulk calls that Postgres refuses statements of, or tells of it for too long. */
+/** Faults that leave bulk calls unreported whose statements Postgres rejects, or report them for too long. */
 export const CALL_FAULTS: readonly Mutant[] = [
   ...faultsOf('src/sync/reprice/slice.ts', COUNTED, [
     'call faults: none is counted',

@@ -5,7 +5,9 @@ const CHECKS = ['test/sync/catalog-check.pg.test.ts'];
 const ANSWERS = ['test/sync/delta-answers.pg.test.ts'];
 const CACHED = ['test/partner/cached-answers.test.ts'];
 
-/** Each takes back a part of how the mirror is held against what the manifest route says (src/sync/catalog-check.ts). */
+/**
+ * Faults that remove a part of comparing the mirror with what the manifest route says (src/sync/catalog-check.ts).
+ */
 export const CATALOG_CHECKS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/catalog-check-decision.ts',

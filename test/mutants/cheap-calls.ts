@@ -6,7 +6,7 @@ const ANSWERS = [
   'test/store/answers-model.pg.test.ts',
 ];
 
-/** Faults in what makes calls cheap: plans that are kept, and prices that are compared here. */
+/** Faults in what makes calls cheap: cached plans, and prices that are compared in the daemon. */
 export const CHEAP_CALLS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/call/bulk-call.ts',

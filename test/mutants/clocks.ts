@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const STORE = ['test/store/clock.pg.test.ts', 'test/store/clock-model.pg.test.ts'];
 
-/** Each has the mirror go by a clock that is wrong, or wait for one that nobody keeps. */
+/** Faults that make the mirror follow a wrong clock, or wait for one that nobody sets. */
 export const CLOCKS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/clocks.ts',

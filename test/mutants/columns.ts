@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how columns of metadata that go back and forth are told of, and in what else an answer has told. */
+/** Faults in reporting metadata columns that go back and forth, and in what else an answer has told. */
 export const COLUMNS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/members.ts',

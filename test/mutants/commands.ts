@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what commands say of the mirror, and of which one. */
+/** Faults in what commands say about the mirror, and about which one. */
 export const COMMANDS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/status.ts',

@@ -9,8 +9,8 @@ const FILES = ['test/security/tls-rotation.e2e.test.ts'];
 const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 
 /**
- * What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. Faults of
- * the driver itself (ops/patches) are not planted: all trees share one node_modules.
+ * Faults in the limits on waiting for a silent store, in the number of connections, and in handling a rotated
+ * login. Faults in the driver itself (ops/patches) are not planted, because all trees share one node_modules.
  */
 export const CONNECTIONS: readonly Mutant[] = [
   ...faultsOf(

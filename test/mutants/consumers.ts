@@ -1,6 +1,8 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Each keeps a consumer of changes from ending or from going on, or asks too much of a server or of its driver. */
+/**
+ * Faults that keep a consumer of changes from ending or continuing, or demand too much of a server or its driver.
+ */
 export const CONSUMERS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/follow/following.ts',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const COSTS = 'drizzle/0075_cost_of_many.sql';
 
-/** Faults in what is read again and again, and grows with what there is instead of what changes. */
+/** Faults that make repeated reads grow with the catalog instead of with what changed. */
 export const COSTS_OF_MANY: readonly Mutant[] = [
   ...faultsOf(
     'src/store/statistics.ts',

@@ -5,7 +5,7 @@ const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
 const CHUNKS = 'drizzle/0044_history_chunks.sql';
 
-/** Faults in what a database knows of itself and of whose catalog it mirrors. */
+/** Faults in what a database knows about itself and about whose catalog it mirrors. */
 export const DATABASES: readonly Mutant[] = [
   ...faultsOf(
     CHANGES,

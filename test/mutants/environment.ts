@@ -4,8 +4,8 @@ const FILE = ['test/config-env-file.test.ts'];
 const SHOWN = ['test/config-effective.test.ts'];
 
 /**
- * Each has settings come from somewhere else than they should, or a secret shown; or a signal, the log or the queues
- * taken for what they are not.
+ * Faults that read settings from the wrong place or show a secret, or that misinterpret a signal, the log or the
+ * queues.
  */
 export const ENVIRONMENT: readonly Mutant[] = [
   ...faultsOf(

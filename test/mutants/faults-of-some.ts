@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what is made of a factor that some SKUs have in common, and of whether a fault is over. */
+/** Faults in the treatment of a factor that some SKUs have in common, and in deciding whether a fault is over. */
 export const FAULTS_OF_SOME: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',

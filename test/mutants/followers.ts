@@ -1,8 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/**
- * Each loses a change, tells one twice, blames a receiver, or sends to whom it should not; or spoils what traces say.
- */
+/** Faults that lose a change, deliver one twice, blame a receiver, send to the wrong one, or falsify traces. */
 export const FOLLOWERS: readonly Mutant[] = [
   ...faultsOf(
     'src/follow/delivery.ts',

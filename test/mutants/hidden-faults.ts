@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how another unit is found where it is hard to: of some sizes, by several daemons, in few answers. */
+/** Faults in detecting a changed unit where that is hard: for some sizes, by several daemons, in few answers. */
 export const HIDDEN_FAULTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/plausibility.ts',

@@ -4,8 +4,8 @@ const LOCKED = ['test/sync/hints-locked.pg.test.ts'];
 const BY_MANIFEST = ['test/sync/manifest-hints.pg.test.ts'];
 
 /**
- * Hints: what is learned of sources, what a hint brings forward, and how they are read. That a SKU that is due for
- * something else is not moved cannot be broken in one place: it is read as due now, and nothing is sooner.
+ * Faults in hints: what is learned about sources, what a hint brings forward, and how hints are read. That a SKU
+ * due for another reason is not moved cannot be broken in one place: it is read as due now, and nothing is sooner.
  */
 export const HINTS: readonly Mutant[] = [
   ...faultsOf(

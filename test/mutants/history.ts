@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const HISTORY_PLANS = 'drizzle/0080_history_plans.sql';
 
-/** Each loses a change that is kept, keeps one for ever, or says of one that is lost that it is kept. */
+/** Faults that lose a change within its retention, keep one for ever, or report a lost one as kept. */
 export const HISTORY: readonly Mutant[] = [
   ...faultsOf(
     'drizzle/0041_retention_by_all_changes.sql',

@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 const MARK_DUE = 'drizzle/0021_implausible.sql';
 const TAKE_REQUEST = 'drizzle/0013_take_request_holds_nothing.sql';
 
-/** Faults that tests once did not notice, found by planting them. */
+/** Faults that tests once missed, found by planting them. */
 export const HOLES: readonly Mutant[] = [
   {
     breaks: 'clock: an answer that is stored by a clock that jumped leaves no trace of it',

@@ -5,7 +5,7 @@ const CONNECTIONS = ['test/security/http-connections.test.ts'];
 const ACCESS = ['test/security/http-access.test.ts'];
 const PAGES = ['test/security/http-pages.test.ts'];
 
-/** Each takes back something that keeps web pages, neighbours and crowds from the HTTP server. */
+/** Faults that remove a protection of the HTTP server against web pages, neighbours or crowds. */
 export const HTTP: readonly Mutant[] = [
   {
     breaks: 'http: whatever ends in a known name is known',

@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const SAID = ['test/cli/impaired.pg.test.ts'];
 const CLOSED = ['test/cli/closed.pg.test.ts'];
 
-/** Faults in what commands say of a database that is not as it should be, and of what its role may not do. */
+/** Faults in what commands say about an impaired database, and about what its role may not do. */
 export const IMPAIRED: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/privileges.ts',

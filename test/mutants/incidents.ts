@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what begins an incident, and in what ends one. */
+/** Faults in what starts an incident, and in what ends one. */
 export const INCIDENTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/incident.ts',

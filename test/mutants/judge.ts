@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url';
 import { createVitest, type Vitest } from 'vitest/node';
 
 /*
- * Runs tests in a tree again and again, in a process of its own: what they share (a Postgres with a migrated
- * template) is started once, and files are compiled once.
+ * Runs tests in a tree repeatedly, in its own process: what they share (a Postgres with a migrated template)
+ * starts only once, and files are compiled only once.
  */
 
 const SELF = fileURLToPath(import.meta.url);
-/** Far longer than these tests take. One that waits for what a fault keeps from coming has noticed it. */
+/** Far longer than these tests take. A test that waits for what a fault prevents has noticed it. */
 const TEST_TIMEOUT_MS = 60_000;
 
 export interface Ran {
@@ -18,11 +18,11 @@ export interface Ran {
   readonly failed: number;
   /** The test that failed first, with its file. */
   readonly first: string | null;
-  /** Why none could run: what they share did not start. */
+  /** Why no test could run: what they share did not start. */
   readonly broken?: string;
 }
 
-/** What is asked of the process: the files that have changed, and the test files to run up to the first failure. */
+/** An order to the process: the files that have changed, and the test files to run up to the first failure. */
 interface Order {
   readonly changed: readonly string[];
   readonly tests: readonly string[];
@@ -30,10 +30,10 @@ interface Order {
 
 async function run(vitest: Vitest, { changed, tests }: Order): Promise<Ran> {
   for (const file of changed) vitest.invalidateFile(file);
-  // No file names are all of them.
+  // An empty list would run all files.
   if (tests.length === 0) return { passed: 0, failed: 0, first: null };
   const found = await vitest.globTestSpecifications([...tests]);
-  // Of a file that draws more histories in the long tests, too, the fewer.
+  // If a file also belongs to the long tests with more histories, only the shorter form runs.
   const usual = new Set(
     found.filter(({ project }) => project.name !== 'long').map(({ moduleId }) => moduleId),
   );
@@ -41,7 +41,7 @@ async function run(vitest: Vitest, { changed, tests }: Order): Promise<Ran> {
     ({ moduleId, project }) => project.name !== 'long' || !usual.has(moduleId),
   );
   const { testModules } = await vitest.runTestSpecifications(specifications);
-  // The modules of all runs so far are there, as they ended last.
+  // This contains the modules of all runs so far, with their latest results.
   const asked = new Set(specifications.map(({ moduleId }) => moduleId));
   const cases = testModules
     .filter(({ moduleId }) => asked.has(moduleId))
@@ -74,7 +74,7 @@ async function serve(): Promise<void> {
   process.send?.('ready');
 }
 
-/** Runs tests of a tree, until it is closed. */
+/** Runs tests of a tree until it is closed. */
 export class Judge {
   readonly #tree: string;
   #child: ChildProcess | null = null;
@@ -83,7 +83,7 @@ export class Judge {
     this.#tree = tree;
   }
 
-  /** Runs test files up to the first failure; null where they did not end in time, and were ended. */
+  /** Runs test files up to the first failure; returns null if they did not end in time and were killed. */
   async run(order: Order, withinMs: number): Promise<Ran | null> {
     const child = (this.#child ??= await this.#start());
     let isLate = false;
@@ -108,7 +108,7 @@ export class Judge {
     }
   }
 
-  /** Ends the process, and with it what its tests share: the next run begins anew. */
+  /** Ends the process, including what its tests share; the next run starts a new one. */
   async close(): Promise<void> {
     const child = this.#child;
     this.#child = null;
@@ -119,7 +119,7 @@ export class Judge {
   }
 
   async #start(): Promise<ChildProcess> {
-    // A group of its own, so that its workers end with it.
+    // Its own process group, so that its workers end with it.
     const child = fork(SELF, ['serve'], { cwd: this.#tree, stdio: 'ignore', detached: true });
     await once(child, 'message');
     return child;

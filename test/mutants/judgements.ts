@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what is allowed as an origin or a setting, and in how health is judged. */
+/** Faults in what is accepted as an origin or a setting, and in the judgement of health. */
 export const JUDGEMENTS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/origin.ts',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const LAGGING = ['test/store/lagging-manifest.pg.test.ts'];
 
-/** Faults in what is made of a manifest whose snapshot deltas have left. */
+/** Faults in handling a manifest whose snapshot deltas have already passed. */
 export const LAGGING_MANIFESTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/catalog/tokens.ts',

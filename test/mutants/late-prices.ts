@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how prices are found that the partner answers later than it reports them. */
+/** Faults in detecting prices that the partner answers later than it reports them. */
 export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/second-looks.ts',

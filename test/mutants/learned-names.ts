@@ -4,8 +4,8 @@ const KEPT = ['test/store/learned-names.pg.test.ts'];
 const RESTARTED = ['test/e2e/learned-names.e2e.test.ts'];
 
 /**
- * Faults in what is kept of the names that the partner does not document. Not listed, because they cannot matter: a
- * start that reads nothing of the form finds it out with its first answer.
+ * Faults in what is stored of the names that the partner does not document. Not listed, because they have no
+ * effect: a start that reads nothing about the form learns it from its first answer.
  */
 export const LEARNED_NAMES: readonly Mutant[] = [
   ...faultsOf(

@@ -3,7 +3,9 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const DECIDED = ['test/sync/live-doubt.test.ts'];
 const HANGING = ['test/sync/live-hangs.pg.test.ts', 'test/sync/live-outage.pg.test.ts'];
 
-/** Each has calls fail for live SKUs that others could be answered in, or takes other failures for it. */
+/**
+ * Faults that make calls fail for live SKUs although others could be answered, or mistake other failures for this.
+ */
 export const LIVE_DOUBTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/live-doubt.ts',

@@ -6,7 +6,7 @@ const CEILING = [
   'test/sync/learn.test.ts',
 ];
 
-/** Faults in what bulk calls teach of live SKUs: budget, ceiling. */
+/** Faults in what bulk calls teach about live SKUs: budget and ceiling. */
 export const LIVE: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/learn.ts',

@@ -2,9 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const RACES = ['test/store/watchlist-races.pg.test.ts'];
 
-/**
- * Each takes back one place of the order in which everybody locks: somebody must then be a deadlock's victim in a test.
- */
+/** Faults that break the common lock order in one place, so that some test must get a deadlock. */
 export const LOCKS: readonly Mutant[] = [
   {
     breaks: 'locks: a call that is given back locks rows as they lie',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const TESTS = ['test/store/lost-rows.pg.test.ts'];
 
-/** Each leaves something lost that somebody has deleted, or has something trusted that was lost. */
+/** Faults that leave something lost that somebody deleted, or trust something that was lost. */
 export const LOST_ROWS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/ledger/lost-rows.ts',

@@ -8,14 +8,15 @@ import { Judge } from './judge.ts';
 import { type Mutant, placed, planted, readMigrations } from './mutant.ts';
 
 /*
- * npm run test:mutants [-- holes F1 src/pace ...] Plants each fault in a copy of the repository, those of the named
- * lists, or whose description or file has one of the words, if any are given, and runs the tests that are to notice,
- * in the order of their list, those that need no server first. Before that they must pass without any fault. The last
- * line has the share that was noticed; exit 1 where that is too small, or a fault keeps tests from running at all.
+ * npm run test:mutants [-- holes F1 src/pace ...] plants each fault in a copy of the repository and runs the tests
+ * that should notice it, in the order of their list, those without a server first. If words are given, it plants
+ * only the faults of these lists, or whose description or file contains one of the words. Before that, the tests
+ * must pass without any fault. The last line gives the share that was noticed; exits with 1 if that is too small,
+ * or if a fault keeps tests from running at all.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** A fault that has a test compute for ever is beyond the test's own timeout. */
+/** A fault that makes a test compute for ever defeats the test's own timeout. */
 const RUN_TIMEOUT_MS = 600_000;
 const SOUND_TIMEOUT_MS = 3_600_000;
 const MIN_NOTICED = 0.95;
@@ -26,7 +27,7 @@ interface Verdict {
   readonly by: string;
 }
 
-/** A copy of what is tracked, or could be; tests start the program of the tree that they are in. */
+/** Copies all files that are tracked or could be; tests start the program of their own tree. */
 function copyTree(): string {
   const tree = mkdtempSync(join(tmpdir(), 'mutants-'));
   const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -41,14 +42,14 @@ function copyTree(): string {
 }
 
 const needsServer = (file: string) => /\.(?:pg|e2e|timed)\.test\.ts$/.test(file);
-/** The tests' databases are copies of one that was migrated when the first of them was made. */
+/** The tests' databases are copies of one that was migrated when the first of them was created. */
 const isMigration = (file: string) => file.startsWith('drizzle/');
 
 async function judgeBy(judge: Judge, changed: string, tests: readonly string[]): Promise<Verdict> {
   if (tests.length === 0) return { is: 'MISSED', by: '' };
   const ran = await judge.run({ changed: [changed], tests }, RUN_TIMEOUT_MS);
   if (ran === null) return { is: 'caught', by: 'a test that does not end' };
-  // A file that cannot even be loaded proves nothing of its tests.
+  // A file that cannot even be loaded proves nothing about its tests.
   if (ran.passed + ran.failed === 0) return { is: 'BROKEN', by: ran.broken ?? '' };
   return ran.first === null ? { is: 'MISSED', by: '' } : { is: 'caught', by: ran.first };
 }
@@ -60,7 +61,7 @@ async function judgeMutant(tree: string, judge: Judge, listed: Mutant): Promise<
   writeFileSync(path, planted(mutant, text));
   if (isMigration(mutant.file)) await judge.close();
   try {
-    // Those that need no server together; the others one by one, as each costs more than to begin the next.
+    // Tests without a server run together, the others one by one, because each costs more than starting the next.
     const quick = mutant.tests.filter((file) => !needsServer(file));
     const rounds = [quick, ...mutant.tests.filter(needsServer).map((file) => [file])];
     for (const tests of rounds) {

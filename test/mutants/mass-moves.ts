@@ -1,8 +1,8 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 /**
- * Faults in what is made of prices that move implausibly, in masses or in sizes that are offered again, or do not move
- * although they are reported.
+ * Faults in the treatment of implausible prices: many at once, sizes that are offered again, or prices that do not
+ * move although they are reported.
  */
 export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(

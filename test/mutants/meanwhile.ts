@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const LEFT = ['test/store/left-connections.pg.test.ts'];
 
-/** Each takes back what is done for something that ends, fails or is decided by others between two steps. */
+/** Faults that drop the handling of something that ends, fails or is decided by others between two steps. */
 export const MEANWHILE: readonly Mutant[] = [
   ...faultsOf('src/store/connection/answer-limit.ts', LEFT, [
     'connections: one that fails before anybody has it is left',

@@ -3,8 +3,8 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const MOMENT = 'drizzle/0068_moment_of_a_query.sql';
 
 /**
- * Faults in when a query judges, in what may stand upon the history, in what a snapshot does not see of it, and in
- * clocks of receivers.
+ * Faults in the moment at which a query judges, in what may depend on the history, in what a snapshot does not see
+ * of it, and in receivers' clocks.
  */
 export const MOMENTS: readonly Mutant[] = [
   ...faultsOf(

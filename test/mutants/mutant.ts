@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * A fault planted on purpose: `from`, which stands in `file` exactly once, becomes `to`, and one of `tests` must fail.
+ * A fault planted on purpose: `from`, which occurs in `file` exactly once, becomes `to`, and one of `tests` must
+ * fail.
  */
 export interface Mutant {
   readonly breaks: string;
@@ -13,7 +14,7 @@ export interface Mutant {
   readonly tests: readonly string[];
 }
 
-/** The text of the mutant's file with the fault in it. Throws where the place is not there, or there twice. */
+/** Returns the text of the mutant's file with the fault. Throws if `from` does not occur exactly once. */
 export function planted({ breaks, file, from, to }: Mutant, text: string): string {
   const [before, after, ...others] = text.split(from);
   if (before === undefined || after === undefined || others.length > 0)
@@ -24,9 +25,9 @@ export function planted({ breaks, file, from, to }: Mutant, text: string): strin
 const DEFINED = /CREATE OR REPLACE (?:VIEW|FUNCTION|PROCEDURE) ([\w.]+)/gi;
 
 /**
- * The mutant where it does something: a later migration may define the view or function of its place anew, and then
- * the fault belongs into the last one that does. `migrations`: the text of each, by path, in their order; the place is
- * as in the last of them that has it.
+ * Returns the mutant in the file where it has an effect: if later migrations redefine its view or function, the
+ * fault belongs in the last of them. `migrations`: the text of each by path, in order; `from` is looked for in the
+ * last one that contains it.
  */
 export function placed(mutant: Mutant, migrations: ReadonlyMap<string, string>): Mutant {
   if (!migrations.has(mutant.file)) return mutant;
@@ -38,7 +39,7 @@ export function placed(mutant: Mutant, migrations: ReadonlyMap<string, string>):
   return name === undefined ? mutant : { ...mutant, file: redefining.at(-1)?.[0] ?? mutant.file };
 }
 
-/** The migrations below `root`, for `placed`. */
+/** Reads the migrations below `root`, for `placed`. */
 export function readMigrations(root: string): ReadonlyMap<string, string> {
   const files = readdirSync(join(root, 'drizzle')).filter((file) => /^\d{4}_.*\.sql$/.test(file));
   return new Map(
@@ -46,7 +47,7 @@ export function readMigrations(root: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Faults of one file that the same tests are to notice, each as what it breaks, `from` and `to`. */
+/** Builds faults in one file that the same tests should notice, from what each breaks, `from` and `to`. */
 export function faultsOf(
   file: string,
   tests: readonly string[],

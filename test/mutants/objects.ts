@@ -18,7 +18,7 @@ const TRUST = [
   'test/store/schema.pg.test.ts',
 ];
 
-/** Faults in views and functions, planted in the migration that makes them as they are now (`placed`). */
+/** Faults in views and functions, planted in the migration that last defines them (`placed`). */
 export const OBJECTS: readonly Mutant[] = [
   ...faultsOf(
     IMPLAUSIBLE,

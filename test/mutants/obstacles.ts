@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how it is told what somebody has set in Postgres, and what to do about it. */
+/** Faults in reporting what somebody has set in Postgres, and what to do about it. */
 export const OBSTACLES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/connection/remedies.ts',

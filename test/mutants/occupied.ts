@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const JUDGED = ['test/store/occupied.test.ts'];
 const READ = ['test/migrations/occupied.pg.test.ts', 'test/migrations/occupied-roles.pg.test.ts'];
 
-/** Faults in telling what is somebody else's from what is the mirror's. */
+/** Faults in distinguishing another application's objects from the mirror's. */
 export const OCCUPIED: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/occupied.ts',

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how texts and envelopes are read that a partner may send but hardly does. */
+/** Faults in reading texts and envelopes that a partner may send but hardly ever does. */
 export const ODD_TEXTS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/text.ts',

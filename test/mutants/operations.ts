@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what operators start: the compose file, the image, and what is written beside them. */
+/** Faults in what operators start: the compose file, the image, and their documentation. */
 export const OPERATIONS: readonly Mutant[] = [
   ...faultsOf(
     'docker-compose.yml',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const OWN = ['test/store/own-mirror.pg.test.ts'];
 
-/** Each has a daemon write into the mirror of another account, or takes one server for another. */
+/** Faults that make a daemon write into the mirror of another account, or mistake one server for another. */
 export const OWN_MIRROR: readonly Mutant[] = [
   ...faultsOf(
     'src/store/connection/own-mirror.ts',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const PLAN = ['test/sync/packing.test.ts', 'test/sync/batch.test.ts'];
 
-/** What a call carries of what is due. */
+/** Faults in which of the due SKUs a call carries. */
 export const PACKING: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/packing.ts',

@@ -1,8 +1,8 @@
 import type { Mutant } from './mutant.ts';
 
 /**
- * Each takes back what the mirror does about an answer that was once read wrong (docs/partner-behaviour.md): tests of
- * these cases must fail without it.
+ * Faults that remove the handling of an answer that was once misread (docs/partner-behaviour.md): tests of these
+ * cases must fail without it.
  */
 export const PARTNER_CASES: readonly Mutant[] = [
   {

@@ -5,10 +5,7 @@ const STORE = ['test/pace/pause.pg.test.ts'];
 const MODEL = ['test/pace/pause-model.pg.test.ts'];
 const JUDGE = ['test/status/pause.test.ts'];
 
-/**
- * Each has a request leave while somebody wants none to, keeps them back when nobody does, or says the wrong thing of
- * it.
- */
+/** Faults that send a request during a pause, hold one back without a pause, or report the pause wrongly. */
 export const PAUSES: readonly Mutant[] = [
   ...faultsOf(
     'src/pace/pause.ts',

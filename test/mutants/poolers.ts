@@ -1,6 +1,9 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in the way to Postgres: its address, who it lets in, and noticing that sessions are not kept on it. */
+/**
+ * Faults in the connection to Postgres: its address, whom it lets in, and noticing a pooler that does not keep
+ * sessions.
+ */
 export const POOLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/lib/tls.ts',

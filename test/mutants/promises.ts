@@ -4,7 +4,7 @@ const PURE = ['test/sync/promises.test.ts'];
 const PLAN = ['test/sync/batch.test.ts'];
 const STORE = ['test/store/promises.pg.test.ts', 'test/store/promises-kept.pg.test.ts'];
 
-/** Each breaks a promise of a price's age, keeps one that others pay for, or says the wrong thing of it. */
+/** Faults that break a promised price age, keep one at the expense of others, or report it wrongly. */
 export const PROMISES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/sellers/promises.ts',

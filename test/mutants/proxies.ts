@@ -6,7 +6,8 @@ const EXCEPTIONS = ['test/partner/no-proxy.test.ts'];
 const SETTINGS = ['test/config-proxy.test.ts'];
 
 /**
- * Each sends something past the proxy, to it, or through it that should not be; or takes its word for the partner's.
+ * Faults that send something past, to or through the proxy that should not go there, or mistake its answers for
+ * the partner's.
  */
 export const PROXIES: readonly Mutant[] = [
   ...faultsOf(

@@ -4,7 +4,7 @@ const CORNERS = 'test/partner/corners.test.ts';
 const WIRE = ['test/partner/wire.test.ts', CORNERS];
 const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
 
-/** Faults in how answers of the partner are read. */
+/** Faults in reading the partner's answers. */
 export const READINGS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/bulk-answer.ts',

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what an answer says of each SKU, and in how long the next one is put off. */
+/** Faults in what an answer says about each SKU, and in how long the next one is put off. */
 export const RECONCILIATIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/reconciliation.ts',

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** What of a Redis that refuses something is told, and what is done all the same. */
+/** Faults in what is reported of a Redis that rejects commands, and in what still works without it. */
 export const REDIS: readonly Mutant[] = [
   ...faultsOf(
     'src/queues/backend.ts',

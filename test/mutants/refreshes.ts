@@ -4,8 +4,7 @@ const STORE = ['test/store/refresh-now.pg.test.ts', 'test/store/refresh-asked.pg
 const BOUNDS = ['test/store/refresh-bounds.pg.test.ts'];
 
 /**
- * Each tells of an answer that there was not, waits for one that there was, holds others up, or lets callers take too
- * much.
+ * Faults that report an answer that never came, wait for one that did, delay others, or let callers take too much.
  */
 export const REFRESHES: readonly Mutant[] = [
   ...faultsOf('drizzle/0035_looked_up_by_key.sql', STORE, [

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Each counts refusals of one batch for another, or begins anew what is counted over restarts. */
+/** Faults that count rejections of one batch for another, or restart a count that should survive restarts. */
 export const REFUSED_BATCHES: readonly Mutant[] = [
   ...faultsOf(
     'src/follow/follower.ts',

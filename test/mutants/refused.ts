@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const REFUSED = ['test/sync/refused-calls.pg.test.ts'];
 
-/** Faults in what is concluded from a refused call. */
+/** Faults in the conclusions from a rejected call. */
 export const REFUSED_CALLS: readonly Mutant[] = [
   {
     breaks: 'refusals: SKUs whose call is refused are never suspected',

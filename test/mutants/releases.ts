@@ -4,7 +4,7 @@ const PURE = ['test/sync/releases.test.ts'];
 const BOOST = ['test/sync/boost.test.ts'];
 const PG = ['test/sync/lines.pg.test.ts'];
 
-/** Faults in what is made of lines of live SKUs that move together. */
+/** Faults in handling lines of live SKUs that move together. */
 export const RELEASES: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/releases.ts',

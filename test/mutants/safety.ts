@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const TRAPS = ['test/security/traps.e2e.test.ts'];
 
-/** Each takes back something that keeps others on the server out of the mirror's way. */
+/** Faults that remove a protection of the mirror against others on the same server. */
 export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'session: the search path is as somebody has set it',

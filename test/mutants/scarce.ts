@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how live SKUs share what a partner computes that computes few. */
+/** Faults in how live SKUs share the few computations of a partner. */
 export const SCARCE: readonly Mutant[] = [
   ...faultsOf(
     'src/store/call/candidates.ts',

@@ -9,7 +9,10 @@ const JUDGE = ['test/status/scope.test.ts'];
 const MIGRATION = 'drizzle/0029_scope.sql';
 const METADATA_MIGRATION = 'drizzle/0073_metadata_that_never_came.sql';
 
-/** Each has something asked for that is out of scope, or something in it forgotten, or the wrong thing said of it. */
+/**
+ * Faults in the scope: a request for a SKU outside of it, a SKU in it that is forgotten, or a wrong report about
+ * it.
+ */
 export const SCOPE: readonly Mutant[] = [
   ...faultsOf(
     'drizzle/0057_reported_during_a_call.sql',

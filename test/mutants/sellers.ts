@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const FOREIGN_KEYS = ['test/store/foreign-keys.pg.test.ts'];
 const NOT_STORED = ['test/sync/not-stored.pg.test.ts'];
 
-/** Faults in what becomes of foreign keys, triggers, locks and logins of sellers. */
+/** Faults in handling sellers' foreign keys, triggers, locks and logins. */
 export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'drizzle/0084_seller_joins.sql',
@@ -270,7 +270,7 @@ export const SELLERS: readonly Mutant[] = [
       'my_offers (sku text, size text,',
     ],
   ),
-  // None of examples/follower.py: copies of the repository have no psycopg2, without which its test is skipped.
+  // None for examples/follower.py: copies of the repository lack psycopg2, without which its test is skipped.
   ...faultsOf(
     'src/store/history/feed.ts',
     ['test/follow/moved-on.pg.test.ts'],

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Those that see most of what an answer does first. */
+/** The tests that notice most faults in applying an answer; those that see most come first. */
 export const APPLIED = [
   'test/store/claims-of-another-server.pg.test.ts',
   'test/store/ledger-corners.pg.test.ts',
@@ -15,7 +15,7 @@ export const APPLIED = [
   'test/store/answers-model.pg.test.ts',
 ];
 
-/** Faults in what a spare slot leaves of a SKU that was not due. */
+/** Faults in what a spare slot leaves behind for a SKU that was not due. */
 export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
   'src/store/answer/writes.ts',
   ['test/store/spare-slots.pg.test.ts'],
@@ -56,7 +56,7 @@ export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
   ],
 );
 
-/** Faults in how the ledger settles what was answered. */
+/** Faults in how the ledger settles answers. */
 export const SETTLED: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/writes.ts',

@@ -7,9 +7,8 @@ const DUE = [
 ];
 
 /**
- * Faults in deltas, in the ledger, in tasks, and in what calls leave behind. Not here: that a SKU which
- * is reported as snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any
- * case.
+ * Faults in deltas, in the ledger, in tasks, and in what calls leave behind. Not included: that a SKU reported as
+ * snapshot-priced forgets its hash from before it was live; a price that moves removes that in any case.
  */
 export const SQL: readonly Mutant[] = [
   ...faultsOf(

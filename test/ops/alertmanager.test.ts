@@ -22,7 +22,7 @@ const {
 };
 const rules = readFileSync(new URL('../prometheus/alerts.yml', FOLDER), 'utf8');
 
-test('a mirror without a daemon inhibits only its own alerts, and never the alert that says so', () => {
+test('the alert for a missing daemon inhibits only other alerts of the same mirror', () => {
   expect(inhibitions.length).toBe(2);
   for (const { source_matchers, target_matchers, equal } of inhibitions) {
     expect(equal).toEqual(['job']);
@@ -35,14 +35,14 @@ test('a mirror without a daemon inhibits only its own alerts, and never the aler
   }
 });
 
-test('a page that somebody has acknowledged keeps no other alert of its mirror from paging', () => {
+test('an acknowledged page does not keep other alerts of its mirror from paging', () => {
   const grouped = Object.fromEntries(
     route.routes.map(({ matchers, group_by: groups = route.group_by }) => [matchers.join(), groups]),
   );
   expect(grouped).toEqual({ 'severity="page"': ['job', 'alertname'], 'severity="ticket"': ['job'] });
 });
 
-test('the file holds no credential, only where it is', () => {
+test('the file contains no credential, only the path to it', () => {
   expect(configuration).not.toMatch(/^\s*(?:- )?(?:\w*password|\w*key|\w*token|\w*secret|api_url): /m);
   expect(configuration).toMatch(/_file: \/etc\/alertmanager\/secrets\//);
 });
@@ -53,7 +53,7 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
     return { status, stdout };
   };
 
-  test('finds no fault in the configuration', () => {
+  test('accepts the configuration', () => {
     expect(amtool('check-config', FILE)).toMatchObject({ status: 0 });
   });
 
@@ -63,7 +63,7 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
     annotations: { summary: `prod: ${name}`, description: `D of ${name}`, runbook_url: `R of ${name}` },
   });
 
-  /** What the templates of the configuration make of a group of alerts. */
+  /** Renders the templates of the configuration for a group of alerts. */
   function messagesOf(status: string, alerts: ReturnType<typeof alert>[]) {
     const folder = mkdtempSync(join(tmpdir(), 'catalog-mirror-alertmanager-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -90,14 +90,14 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
     };
   }
 
-  test('writes messages that name the mirror once, and what to read', () => {
+  test('writes messages that name the mirror once and link its runbook', () => {
     expect(messagesOf('firing', [alert('firing', 'S')])).toEqual({
       page: ['prod: S', ['mirror', 'prod'], ['says', 'D of S'], ['runbooks', 'R of S']],
       mail: ['firing: prod: S', 'prod: S\nD of S\nR of S'],
     });
   });
 
-  test('writes of what fires, and of what is resolved where nothing fires', () => {
+  test('writes about what fires, and about what is resolved once nothing fires', () => {
     const resolved = alert('resolved', 'A');
     expect(messagesOf('firing', [resolved, alert('firing', 'B')])).toEqual({
       page: ['prod: B', ['mirror', 'prod'], ['says', 'D of B'], ['runbooks', 'R of B']],
@@ -112,7 +112,7 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
   const severities = [
     ...new Set([...rules.matchAll(/severity: (\w+) /g)].map(([, severity = '']) => severity)),
   ];
-  test('there are two urgencies', () => expect(severities.toSorted()).toEqual(['page', 'ticket']));
+  test('knows exactly two severities', () => expect(severities.toSorted()).toEqual(['page', 'ticket']));
 
   test.each([
     ['page', 'on-call'],

@@ -11,7 +11,7 @@ const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
 const DATABASES = ['postgres', 'sandbox-postgres'];
 const hasPsql = spawnSync('psql', ['--version']).status === 0;
 
-/** What the service's health check says of the run's Postgres, of a role and a database of these names. */
+/** Returns the status of the service's health check against the run's Postgres, with this role and database. */
 async function healthOf(service: string, role: string, database: string): Promise<string> {
   const { hostname, port, password } = new URL(inject('postgresUrl'));
   const [, program = '', ...args] = services[service]?.healthcheck?.test ?? [];
@@ -28,7 +28,7 @@ async function healthOf(service: string, role: string, database: string): Promis
 }
 
 test.skipIf(!hasPsql).each(DATABASES)(
-  'compose: %s is healthy once the role and the database are there that the first start makes',
+  'compose: %s becomes healthy only once its role and database exist',
   async (service) => {
     const database = await createDatabase();
     onTestFinished(() => database.drop());

@@ -40,7 +40,7 @@ type Tree = { readonly [member: string]: unknown };
 const isTree = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Mappings merged, lists one behind the other: what compose makes of two files, but for its tags. */
+/** Merges mappings and concatenates lists, as compose does with two files, except for its tags. */
 function merged(one: unknown, other: unknown): unknown {
   if (isTree(one) && isTree(other)) {
     const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
@@ -50,7 +50,7 @@ function merged(one: unknown, other: unknown): unknown {
   return other ?? one;
 }
 
-/** The services with an override file, whose `!reset` takes a member away and whose `!override` replaces it. */
+/** Returns the services with an override file; `!reset` removes a member and `!override` replaces it. */
 function overridden(text: string): Services {
   const document = parseDocument(text, { logLevel: 'error' });
   const tagged: { path: string[]; value: unknown }[] = [];
@@ -78,7 +78,9 @@ const FILES: Readonly<Record<string, string>> = {
   '/run/secrets/redis_url': 'redis://:p@cache.shop.example',
 };
 
-/** The configuration of the worker, where `.env` has these lines. Compose lets `environment` go first. */
+/**
+ * Returns the configuration of the worker with these lines in `.env`. In compose, `environment` takes precedence.
+ */
 function configOf({ environment = {}, secrets = [] }: Service, dotEnv = '') {
   const values = Object.fromEntries(parseEnvFile(dotEnv).values);
   const own = Object.entries(environment).map(([name, value]) => [
@@ -92,7 +94,7 @@ function configOf({ environment = {}, secrets = [] }: Service, dotEnv = '') {
   });
 }
 
-test('with the override of docs/running.md the worker starts alone, on the servers that its files name', () => {
+test('with the override of docs/running.md the worker starts alone, using the servers that its files name', () => {
   const services = overridden(OWN_SERVERS);
   expect(started(services).map(([name]) => name)).toEqual(['worker']);
   const { worker } = services;
@@ -102,7 +104,7 @@ test('with the override of docs/running.md the worker starts alone, on the serve
   expect(config.queues.redisUrl?.read()).toContain('cache.shop.example');
 });
 
-test('and with what it says beside that, one of the two stays, or the queues are in Postgres', () => {
+test("with the page's other overrides, one of the servers stays, or the queues move to Postgres", () => {
   const page = read('docs/running.md');
   const [, kept = ''] = /`(depends_on: !override \{.*?\})`/.exec(page) ?? [];
   const one = overridden(OWN_SERVERS.replace('depends_on: !reset {}', kept).replace(/^ {2}redis: .*\n/m, ''));
@@ -121,7 +123,7 @@ test('and with what it says beside that, one of the two stays, or the queues are
   expect(config.database.url?.read()).toContain('db.shop.example');
 });
 
-test('what stands in .env reaches the worker, and no other container', () => {
+test('what .env sets reaches the worker, and no other container', () => {
   for (const [name, { env_file }] of Object.entries(base.services))
     expect(env_file, `service ${name}`).toEqual(
       name === 'worker' ? [{ path: '.env', required: false }] : undefined,
@@ -137,27 +139,27 @@ test('what stands in .env reaches the worker, and no other container', () => {
   });
 });
 
-test('the trial goes through no proxy that Docker gives to containers', () => {
+test('the trial ignores a proxy that Docker injects into containers', () => {
   const injected = 'HTTP_PROXY=http://proxy:3128\nhttp_proxy=http://proxy:3128\n';
   const { partner } = configOf(base.services['sandbox-worker'] as Service, injected);
   expect(partner.proxy.http).toBeNull();
 });
 
-test('a secret in .env beside its file is refused by name, so that neither goes first in silence', () => {
+test('a secret both in .env and in its file is rejected by name, so neither silently wins', () => {
   const dotEnv = 'PARTNER_BASE_URL=https://partner.example\nPARTNER_SECRET=canary\n';
   const load = () => configOf(base.services['worker'] as Service, dotEnv);
   expect(load).toThrow(/PARTNER_SECRET: expected either PARTNER_SECRET or PARTNER_SECRET_FILE, not both/);
   expect(load).not.toThrow(/canary/);
 });
 
-test('our images have the name of the project, so that a second mirror runs the version of its own checkout', () => {
+test('our images are named after the project, so a second mirror runs its own checkout', () => {
   for (const [name, { image, build }] of Object.entries(base.services))
     if (build !== undefined)
       expect(image, `service ${name}`).toBe('${COMPOSE_PROJECT_NAME:-catalog-mirror}:local');
   expect(parse(read('docker-compose.yml'))).toMatchObject({ name: 'catalog-mirror' });
 });
 
-test('after the lines of ops/secrets/README.md every container’s user can read what is mounted, whatever the umask', () => {
+test('after the commands of ops/secrets/README.md every container can read its mounts, whatever the umask', () => {
   const folder = mkdtempSync(join(tmpdir(), 'catalog-mirror-mounts-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const root = new URL('../../', import.meta.url).pathname;
@@ -188,7 +190,7 @@ test('after the lines of ops/secrets/README.md every container’s user can read
     expect([unreadable, closed], `mount ${mount}`).toEqual(['', '']);
   }
   expect(statSync(join(folder, 'ops/secrets')).mode & 0o077).toBe(0);
-  // The trial needs no secrets, and so not that page.
+  // The trial needs no secrets, so its reader never sees that page.
   const line = script.split('\n').find((one) => one.startsWith('chmod -R')) ?? '';
   expect(readFileSync(join(root, 'docker-compose.yml'), 'utf8')).toContain(line.replaceAll('../', 'ops/'));
 });

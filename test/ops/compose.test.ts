@@ -49,7 +49,7 @@ const providers = yaml('ops/grafana/provisioning/dashboards/catalog-mirror.yml')
   providers: { options: { path: string } }[];
 };
 
-/** Where a container's path comes from in the repository. */
+/** Returns the file in the repository that is mounted at a container's path. */
 function mounted(name: string, inside: string): string {
   for (const volume of service(name).volumes ?? []) {
     const [from = '', to = ''] = volume.split(':');
@@ -58,7 +58,7 @@ function mounted(name: string, inside: string): string {
   return 'not mounted';
 }
 
-test('every port of the host is loopback, every mount is there', () => {
+test('every host port is on loopback, and every mount exists', () => {
   for (const [name, { ports = [], volumes = [] }] of Object.entries(compose.services)) {
     for (const port of ports) expect(port, `service ${name}`).toMatch(/^127\.0\.0\.1:/);
     for (const volume of volumes) {
@@ -69,7 +69,7 @@ test('every port of the host is loopback, every mount is there', () => {
   }
 });
 
-test('every secret is a file that ops/secrets/README.md names, is used, and is read where it is mounted', () => {
+test('every secret is a file named in ops/secrets/README.md, and is read where it is mounted', () => {
   const readme = readFileSync(new URL('ops/secrets/README.md', ROOT), 'utf8');
   for (const [name, { file }] of Object.entries(compose.secrets)) {
     expect(file).toBe(`./ops/secrets/${name}`);
@@ -87,10 +87,10 @@ test('every secret is a file that ops/secrets/README.md names, is used, and is r
   expect([...used].toSorted()).toEqual(Object.keys(compose.secrets).toSorted());
 });
 
-test('every variable of our own services is a setting, and has a value that the program takes', () => {
+test('every variable of our own services is a setting with a valid value', () => {
   const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
   for (const [name, { environment = {} }] of ours) {
-    // What compose fills in: the part behind `:-`, or an address.
+    // As compose fills it in: the part behind `:-`, or an address.
     const env = Object.fromEntries(
       Object.entries(environment).map(([variable, value]) => [
         variable,
@@ -108,13 +108,13 @@ test('every variable of our own services is a setting, and has a value that the 
   }
 });
 
-test('who is waited for comes with the same profile and can become healthy', () => {
+test('a service that is waited for is in the same profile and can become healthy', () => {
   for (const [name, { depends_on = {}, profiles = [] }] of Object.entries(compose.services)) {
     const waits = Array.isArray(depends_on)
       ? depends_on.map((other: string) => [other, { condition: 'service_started' }] as const)
       : Object.entries(depends_on as Readonly<Record<string, { readonly condition: string }>>);
     for (const [other, { condition }] of waits) {
-      // A service without profiles always comes; one with them only with one of those.
+      // A service without profiles always starts; one with profiles starts only with them.
       const comes =
         (service(other).profiles ?? []).length === 0 || service(other).profiles?.join() === profiles.join();
       expect(comes, `${name} waits for ${other}`).toBe(true);
@@ -124,7 +124,7 @@ test('who is waited for comes with the same profile and can become healthy', () 
   }
 });
 
-/** What the image's HEALTHCHECK has its shell do, of a container whose process 1 has these arguments. */
+/** Runs the shell of the image's HEALTHCHECK in a container whose process 1 has these arguments. */
 async function healthOf(args: readonly string[], port: number, first = ['node', '--', 'dist/main.js']) {
   const dockerfile = readFileSync(new URL('Dockerfile', ROOT), 'utf8');
   const [, script = ''] = /^HEALTHCHECK .*\\\n {4}CMD ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
@@ -145,7 +145,7 @@ async function healthOf(args: readonly string[], port: number, first = ['node', 
   return { said: `${said}${errors}`, code: code as unknown };
 }
 
-test('the image’s health check asks the sandbox or the daemon where that is what runs, and nobody beside another command', async () => {
+test('the image’s health check asks the sandbox or the daemon, and nothing beside other commands', async () => {
   await using open = await startSandbox({ skus: 1 });
   await using closed = await startSandbox({ skus: 1, controlToken: 'a-token-of-thirty-two-characters' });
   for (const { address } of [open, closed])
@@ -176,7 +176,7 @@ test('the image’s health check asks the sandbox or the daemon where that is wh
     expect(await healthOf(args, closed.address.port), `of ${args.join(' ')}`).toEqual({ said: '', code: 0 });
 });
 
-test('and of a container whose first process is an init, or the command of its PATH, or another program', async () => {
+test('the health check also works behind an init, with the command on PATH, or with another program', async () => {
   const node = ['node', '--max-semi-space-size=4', '--'];
   for (const first of [
     ['/sbin/docker-init', '--', ...node, 'dist/main.js'],
@@ -193,7 +193,7 @@ test('and of a container whose first process is an init, or the command of its P
   expect(await healthOf(['3600'], 1, ['sleep'])).toEqual({ said: '', code: 0 });
 });
 
-test('the sandbox of compose is reached from the host, and its options are the command line’s', () => {
+test('the sandbox of compose is reachable from the host and accepts command line options', () => {
   const { command, ports, healthcheck } = service('sandbox') as unknown as Record<string, string | string[]>;
   expect(ports).toContain('127.0.0.1:${SANDBOX_PORT:-8080}:8080');
   const words = String(command)
@@ -207,7 +207,7 @@ test('the sandbox of compose is reached from the host, and its options are the c
   );
 });
 
-test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
+test('our image has the daemon’s health check by default, and a service that is no daemon its own', () => {
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
     /^HEALTHCHECK (?:.*\\\n)*.* healthcheck;; \\$/m,
   );
@@ -232,7 +232,7 @@ test('Prometheus reads its configuration and both rule files from the mount', ()
     );
 });
 
-test('Prometheus looks up who serves metrics, each mirror in a job of its own, so that what was not started is no target', () => {
+test('Prometheus finds each daemon by DNS, with a job per mirror, so one that is not started is no target', () => {
   for (const job of prometheus.scrape_configs) {
     expect(Object.keys(job)).toEqual(['job_name', 'dns_sd_configs']);
     expect(job.job_name).toMatch(/^catalog-mirror/);
@@ -240,7 +240,7 @@ test('Prometheus looks up who serves metrics, each mirror in a job of its own, s
   const found = prometheus.scrape_configs.map(({ dns_sd_configs: [found] }) => found);
   expect(found.map((one) => [one?.names.length, one?.type])).toEqual(found.map(() => [1, 'A']));
   const targets = found.map((one) => `${one?.names[0]}:${one?.port}`);
-  // The address that a daemon is reached at: its own, or that of the service whose network it shares.
+  // The address of a daemon: its own, or that of the service whose network it shares.
   const daemons = Object.entries(compose.services)
     .filter(([, { environment }]) => environment?.['PARTNER_BASE_URL'] !== undefined)
     .map(([name, { network_mode }]) => network_mode?.replace('service:', '') ?? name);
@@ -253,7 +253,7 @@ test('Prometheus looks up who serves metrics, each mirror in a job of its own, s
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toContain('EXPOSE 9464');
 });
 
-test('a daemon answers to the name that other containers have for it', () => {
+test('a daemon accepts the host name by which other containers call it', () => {
   for (const { environment, network_mode } of Object.values(compose.services)) {
     if (environment?.['PARTNER_BASE_URL'] === undefined) continue;
     const name = network_mode?.replace('service:', '') ?? 'worker';
@@ -261,7 +261,7 @@ test('a daemon answers to the name that other containers have for it', () => {
   }
 });
 
-test('Grafana is provisioned with that Prometheus and with the dashboard', () => {
+test('Grafana is provisioned with this Prometheus and the dashboard', () => {
   const [source] = sources.datasources;
   expect(source).toMatchObject({ uid: DATASOURCE_UID, url: 'http://prometheus:9090' });
   expect(source?.jsonData.timeInterval).toBe(prometheus.global.scrape_interval);
@@ -274,7 +274,7 @@ test('Grafana is provisioned with that Prometheus and with the dashboard', () =>
     expect(existsSync(new URL(mounted('grafana', `/etc/grafana/provisioning/${file}`), ROOT))).toBe(true);
 });
 
-test('every port of the host that a second mirror needs is named where it is told how to run one', () => {
+test('the instructions for a second mirror name the variable of every host port', () => {
   const ports = Object.values(compose.services).flatMap((one) => one.ports ?? []);
   const names = ports.flatMap((port) => /\$\{(\w+):-/.exec(port)?.[1] ?? []);
   expect(names).toHaveLength(ports.length);

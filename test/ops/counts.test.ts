@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 type Tests = readonly { status: string; failureMessages: string[] }[];
 
-/** What the counts say of runs with these tests, each with what it failed with. */
+/** Returns what the counts say about runs with these tests and their failures. */
 function counted(...runs: readonly Tests[]): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'counts-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -33,13 +33,13 @@ function reportOf(tests: Tests): object {
 
 const passed = { status: 'passed', failureMessages: [] };
 
-test('a run whose tests pass says so, and how many were left out', () => {
+test('a passing run gives its counts, including skipped tests', () => {
   expect(counted([passed, passed, { status: 'pending', failureMessages: [] }])).toEqual([
     '2 passed, 0 failed, 1 skipped',
   ]);
 });
 
-test('of two runs the last line has the counts, whichever of them fails; what failed is named before it', () => {
+test('the last line counts both runs, and failures are named before it, whichever run failed', () => {
   const failed = { status: 'failed', failureMessages: ['Error: always\n    at a line', 'Error: again'] };
   const named = (at: number) => [`failed: a.test.ts: test ${at}: Error: always`, '      at a line'];
   expect(counted([passed, failed], [passed])).toEqual([...named(1), '2 passed, 1 failed, 0 skipped']);

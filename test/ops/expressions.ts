@@ -45,7 +45,7 @@ export interface Dashboard {
   readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
 }
 
-/** The dashboard as it is committed. */
+/** The committed text of the dashboard. */
 export const DASHBOARD_TEXT = text('grafana/dashboards/catalog-mirror.json');
 export const DASHBOARD = JSON.parse(DASHBOARD_TEXT) as Dashboard;
 
@@ -64,11 +64,11 @@ function rulesOf(file: string): Rule[] {
 export const RECORDING_RULES = rulesOf('recording.yml');
 export const ALERT_RULES = rulesOf('alerts.yml');
 
-/** An expression, and where it stands. */
+/** An expression and its place. */
 export interface Expression {
   readonly where: string;
   readonly expr: string;
-  /** Of a panel: its unit. */
+  /** The unit of a panel; empty for others. */
   readonly unit: string;
 }
 
@@ -90,16 +90,13 @@ export const RULE_EXPRESSIONS: readonly Expression[] = [...RECORDING_RULES, ...A
   unit: '',
 }));
 
-/**
- * A metric in an expression, with the matchers that stand at it: `name="value"`, without those of the dashboard's
- * choices.
- */
+/** A metric in an expression, with its matchers as `name="value"`, except those from the dashboard's variables. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly string[];
 }
 
-/** The metrics that an expression selects. */
+/** Returns the metrics that an expression selects. */
 export function selectorsOf(expr: string): Selector[] {
   const plain = expr.replaceAll(/#.*$/gm, '');
   const found = plain.matchAll(/\b(catalog_mirror[_:][\w:]+|ALERTS|process_\w+|nodejs_\w+)(?:\{([^}]*)\})?/g);

@@ -8,8 +8,9 @@ import { parse, stringify } from 'yaml';
 import { ALERT_RULES, RULE_EXPRESSIONS, selectorsOf } from './expressions.ts';
 
 /*
- * Several mirrors in one Prometheus. Every firing case of ops/prometheus/tests becomes a fleet: one mirror has the
- * condition, and others, drawn at random, are well. Exactly the alerts of the first must fire, with its job.
+ * Several mirrors in one Prometheus. Every firing case of ops/prometheus/tests becomes a fleet: one mirror meets
+ * the condition, and the others, drawn at random, are well. Exactly the first one's alerts must fire, with its
+ * job.
  */
 
 const RULES = join(import.meta.dirname, '../../ops/prometheus');
@@ -43,7 +44,7 @@ const firing = files
   .flatMap((file) => (parse(readFileSync(join(CASES, file), 'utf8')) as { tests: Case[] }).tests)
   .filter(({ alert_rule_test: evaluations }) => evaluations.some((one) => one.exp_alerts.length > 0));
 
-/** A daemon that is as it should be, for so many minutes: a value for all that any rule reads. */
+/** Returns the series of a healthy daemon for `minutes`: a value for everything that any rule reads. */
 function healthy(job: string, instance: string, minutes: number): Series[] {
   const now = `0+60x${minutes}`;
   const always = (value: number) => `${value}x${minutes}`;
@@ -95,7 +96,7 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
   }));
 }
 
-/** Series of a healthy mirror in which nothing is refused and no refresh waits: these metrics have none then. */
+/** Series that a healthy mirror lacks, because nothing is rejected, no refresh waits and so on. */
 const ABSENT_WHEN_WELL = [
   'catalog_mirror_refused_since_timestamp_seconds',
   'catalog_mirror_live_longest_wait_seconds',
@@ -105,7 +106,7 @@ const ABSENT_WHEN_WELL = [
   'catalog_mirror_follower_behind_seconds',
   'catalog_mirror_follower_position_lost',
   'catalog_mirror_follower_dead_letters',
-  // Prometheus's own, of alerts that fire.
+  // Prometheus creates it for firing alerts.
   'ALERTS',
 ];
 
@@ -117,7 +118,7 @@ interface Fleet {
   readonly sickFirst: boolean;
 }
 
-/** A case in a fleet: its mirror has the job `sick`, and the others are well throughout. */
+/** Puts a case into a fleet: its mirror becomes the job `sick`, and the others are well throughout. */
 function inFleet({ name, interval, input_series, alert_rule_test }: Case, fleet: Fleet): Case {
   const renamed = (text: string) => text.replaceAll(new RegExp(`${JOB}(?![/\\w-])`, 'g'), fleet.sick);
   const minutes = Math.max(...alert_rule_test.map(({ eval_time }) => minutesOf(eval_time)));
@@ -126,7 +127,7 @@ function inFleet({ name, interval, input_series, alert_rule_test }: Case, fleet:
     values,
   }));
   const well = fleet.well.flatMap(({ job, replicas }) =>
-    // The same addresses in every job, as with agents of which each calls its own daemon "worker".
+    // The same addresses in every job, as with agents that each call their own daemon "worker".
     Array.from({ length: replicas }, (_, at) => healthy(job, 'abc'[at] ?? 'd', minutes)).flat(),
   );
   return {
@@ -136,7 +137,7 @@ function inFleet({ name, interval, input_series, alert_rule_test }: Case, fleet:
     alert_rule_test: alert_rule_test.map((evaluation) => ({
       ...evaluation,
       exp_alerts: evaluation.exp_alerts.map(({ exp_labels, exp_annotations }) => ({
-        // A case may have mirrors of its own beside.
+        // A case may contain additional mirrors of its own.
         exp_labels: exp_labels['job'] === JOB ? { ...exp_labels, job: fleet.sick } : exp_labels,
         exp_annotations: { ...exp_annotations, summary: renamed(exp_annotations['summary'] ?? '') },
       })),
@@ -167,11 +168,11 @@ function promtool(tests: readonly Case[]): { status: number | null; said: string
   return { status, said: status === 0 ? '' : stdout + stderr };
 }
 
-/** What promtool may take on a machine with other work: it takes some seconds alone. */
+/** The limit for promtool on a busy machine; by itself it takes some seconds. */
 const LONG = 240_000;
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
-test('every alert has a firing case, and a healthy mirror has all that the rules read', () => {
+test('every alert has a firing case, and the healthy mirror has every metric that the rules read', () => {
   const covered = new Set(
     firing.flatMap((each) =>
       each.alert_rule_test.flatMap(({ alertname, exp_alerts }) => (exp_alerts.length > 0 ? [alertname] : [])),
@@ -187,7 +188,7 @@ test('every alert has a firing case, and a healthy mirror has all that the rules
   ).toEqual([]);
 });
 
-test('every rule keeps the job: no aggregation and no match of series goes over it', () => {
+test('every rule keeps the job in each aggregation and each match of series', () => {
   for (const { where, expr } of RULE_EXPRESSIONS) {
     const plain = expr.replaceAll(/#.*$/gm, '').replace('or on () absent(', 'or absent(');
     for (const [, operation, labels = ''] of plain.matchAll(
@@ -197,9 +198,9 @@ test('every rule keeps the job: no aggregation and no match of series goes over 
   }
 });
 
-describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('in a fleet', () => {
+describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('a fleet', () => {
   test(
-    `what is wrong with one mirror is told of that one (SEED=${seed})`,
+    `fires exactly the alerts of its sick mirror (SEED=${seed})`,
     () => {
       const drawn = fc.sample(fleets, { seed, numRuns: firing.length });
       const tests = firing.map((each, at) => inFleet(each, drawn[at] as Fleet));
@@ -209,7 +210,7 @@ describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('in a 
   );
 
   test(
-    'healthy mirrors raise nothing, of one or two replicas',
+    'fires nothing while all mirrors are well, with one or two replicas',
     () => {
       const minutes = 4 * 60;
       const input_series = ['one', 'two', 'catalog-mirror'].flatMap((job, at) =>

@@ -17,13 +17,13 @@ const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 
 const { services } = parse(text, { merge: true }) as { services: Record<string, Service> };
 const each = Object.entries(services).map(([name, service]) => ({ name, service }));
 
-/** Whose image starts as root unless another user is named: the others have a user of their own. */
+/** Images that start as root unless another user is named; all others have their own user. */
 const ROOT_BY_DEFAULT = /^(?:postgres|redis):/;
-/** Members that give away what the others of a service hold back. */
+/** Members that would undo the restrictions of a service. */
 const OPENINGS = ['cap_add', 'privileged', 'devices', 'pid', 'ipc', 'userns_mode', 'cgroup_parent'];
 
 describe.each(each)('compose: $name', ({ service }) => {
-  test('has no capability, no way to get one, and a root file system that is not written', () => {
+  test('has no capabilities, no way to get any, and a read-only root file system', () => {
     expect(service).toMatchObject({
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
@@ -32,24 +32,24 @@ describe.each(each)('compose: $name', ({ service }) => {
     for (const member of OPENINGS) expect(service, `member ${member}`).not.toHaveProperty(member);
   });
 
-  test('has limits of memory and processes', () => {
+  test('has limits on memory and processes', () => {
     expect(service['mem_limit']).toMatch(/^\d+[mg]$/);
     expect(service['pids_limit']).toEqual(expect.any(Number));
   });
 
-  test('is not root, and sees of the host only files to read', () => {
+  test('is not root, and sees only read-only files of the host', () => {
     if (ROOT_BY_DEFAULT.test(service.image)) expect(service.user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
     else expect(service.user).toBeUndefined();
     for (const volume of service.volumes ?? [])
       if (!/^[\w-]+:/.test(volume)) expect(volume).toMatch(/^\.\/ops\/[\w./-]+:\S+:ro$/);
   });
 
-  test('has its own network with those that it needs', () => {
+  test('has its own network with those it needs', () => {
     if (service['network_mode'] === undefined) expect(service.networks?.length).toBeGreaterThan(0);
     else expect(service['network_mode']).toMatch(/^service:/);
   });
 
-  test('has no password in the file, except those of the sandbox', () => {
+  test('has no password in the file, unless it belongs to the sandbox', () => {
     const written = Object.entries(service.environment ?? {}).filter(
       ([name, value]) => /PASSWORD|SECRET|KEY|_URL$/.test(name) && !/^\$\{|^\/run\/secrets\//.test(value),
     );
@@ -60,7 +60,7 @@ describe.each(each)('compose: $name', ({ service }) => {
   });
 });
 
-test('who shows metrics shares no network with a database', () => {
+test('services of the monitoring profile share no network with a database', () => {
   const databases = each.filter(({ service }) => ROOT_BY_DEFAULT.test(service.image));
   expect(databases.length).toBeGreaterThan(2);
   for (const { name, service } of each.filter((one) => one.service.profiles?.includes('monitoring')))
@@ -71,7 +71,7 @@ test('who shows metrics shares no network with a database', () => {
       ).toEqual([]);
 });
 
-test('nobody can sign in to Grafana, so it has no password that everybody knows', () => {
+test('nobody can sign in to Grafana, so it needs no default password', () => {
   expect(services['grafana']?.environment).toMatchObject({
     GF_AUTH_ANONYMOUS_ORG_ROLE: 'Viewer',
     GF_AUTH_BASIC_ENABLED: 'false',
@@ -80,7 +80,7 @@ test('nobody can sign in to Grafana, so it has no password that everybody knows'
   });
 });
 
-test('the daemon is no superuser of its Postgres', () => {
+test('the daemon is not a superuser of its Postgres', () => {
   for (const name of ['postgres', 'sandbox-postgres']) {
     expect(services[name]?.environment).not.toHaveProperty('POSTGRES_USER');
     expect(services[name]?.volumes).toContain(

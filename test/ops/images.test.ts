@@ -18,7 +18,7 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { image: string; build?: string }>;
 };
 
-test('every image of others is pinned by its exact version and its digest', () => {
+test('every external image is pinned by exact version and digest', () => {
   const [, base = ''] = /^ARG NODE_IMAGE=(.*)$/m.exec(dockerfile) ?? [];
   const bases = [...dockerfile.matchAll(/^FROM (?:--\S+ )?(\S+)/gm)].map(([, image]) => image);
   expect(bases.length).toBeGreaterThan(2);
@@ -28,11 +28,11 @@ test('every image of others is pinned by its exact version and its digest', () =
     if (build === undefined) expect(image, `service ${name}`).toMatch(PINNED);
 });
 
-test('the image is reached over IPv6, too: probes of an IPv6-only cluster would else kill it', () => {
+test('the image also listens on IPv6, because probes of an IPv6-only cluster would otherwise kill it', () => {
   expect(dockerfile).toMatch(/^ +HTTP_HOST=::$/m);
 });
 
-test('the image runs the Node.js that the lock file has', () => {
+test('the image runs the Node.js version of the lock file', () => {
   const { optionalDependencies } = JSON.parse(read('package.json')) as {
     optionalDependencies: Record<string, string>;
   };
@@ -40,7 +40,8 @@ test('the image runs the Node.js that the lock file has', () => {
 });
 
 /**
- * A copy of what names images, and an engine that answers `inspect` for every tag with one digest, or with a failure.
+ * Returns a copy of the files that name images, and an engine that answers `inspect` for every tag with one
+ * digest, or fails.
  */
 async function withEngine(digest: string | null) {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-images-'));
@@ -63,7 +64,7 @@ async function withEngine(digest: string | null) {
   return { digests, here };
 }
 
-test('.ci/digests writes the digest that each tag has now', async () => {
+test('.ci/digests writes the current digest of each tag', async () => {
   const digest = `sha256:${'5'.repeat(64)}`;
   const { digests, here } = await withEngine(digest);
   expect(await digests('--check')).toMatchObject({ code: 1, stdout: expect.stringContaining('postgres:17') });
@@ -79,11 +80,8 @@ test('.ci/digests writes the digest that each tag has now', async () => {
   expect(await digests('--check')).toMatchObject({ code: 0 });
 });
 
-test.each([null, 'nothing', ''])(
-  '.ci/digests changes nothing where the engine answers %j',
-  async (answer) => {
-    const { digests, here } = await withEngine(answer);
-    expect(await digests()).toMatchObject({ code: 1 });
-    for (const file of FILES) expect(here(file)).toBe(read(file));
-  },
-);
+test.each([null, 'nothing', ''])('.ci/digests changes nothing if the engine answers %j', async (answer) => {
+  const { digests, here } = await withEngine(answer);
+  expect(await digests()).toMatchObject({ code: 1 });
+  for (const file of FILES) expect(here(file)).toBe(read(file));
+});

@@ -9,8 +9,8 @@ const OPS = new URL('../../ops/', import.meta.url);
 const text = (file: string) => readFileSync(new URL(file, OPS), 'utf8');
 
 /*
- * What the files may hold, by the operator's custom resources (monitoring.coreos.com/v1). A misspelt member is one
- * that the API server drops silently, so every object is strict.
+ * What the files may contain, by the operator's custom resources (monitoring.coreos.com/v1). The API server
+ * silently drops a misspelt member, so every object is strict.
  */
 const NAME = z.string().regex(/^[a-z]([-a-z0-9]*[a-z0-9])?$/);
 const DURATION = z.string().regex(/^(\d+(ms|s|m|h|d|w|y))+$/);
@@ -100,7 +100,7 @@ const deployment = codeBlocks('yaml')
   .map((block) => parse(block.text, { logLevel: 'error' }) as Deployment)
   .find(({ kind }) => kind === 'Deployment');
 
-test('the PrometheusRule has the shipped rules, all of them and unchanged', () => {
+test('the PrometheusRule contains exactly the shipped rules', () => {
   const resource = PROMETHEUS_RULE.parse(parse(text('kubernetes/prometheus-rule.yaml')));
   const shipped = ['recording.yml', 'alerts.yml'].flatMap(
     (file) => (parse(text(`prometheus/${file}`)) as { groups: unknown[] }).groups,
@@ -109,7 +109,7 @@ test('the PrometheusRule has the shipped rules, all of them and unchanged', () =
   expect(resource.spec).toEqual({ groups: shipped });
 });
 
-test('the Service finds the pods of the documented Deployment, at their port', () => {
+test('the Service selects the pods of the documented Deployment, at their port', () => {
   const { spec } = SERVICE.parse(service);
   const pod = deployment?.spec.template;
   expect(pod?.metadata.labels).toMatchObject(spec.selector);
@@ -119,7 +119,7 @@ test('the Service finds the pods of the documented Deployment, at their port', (
   ]);
 });
 
-test('the ServiceMonitor finds that Service, with the password of that Deployment', () => {
+test('the ServiceMonitor selects that Service, with the password of that Deployment', () => {
   const { metadata, spec: serves } = SERVICE.parse(service);
   const { spec } = SERVICE_MONITOR.parse(monitor);
   expect(metadata.labels).toMatchObject(spec.selector.matchLabels);
@@ -134,7 +134,7 @@ test('the ServiceMonitor finds that Service, with the password of that Deploymen
   expect(file?.value.split('/').at(-1)).toBe(endpoint?.authorization?.credentials.key);
 });
 
-test('without the key of the password, the monitor without its line is whole, and both places say so', () => {
+test('without the authorization line the monitor is still valid, and both places say when to remove it', () => {
   const without = text('kubernetes/service-monitor.yaml').replace(/^ +authorization: .*\n/m, '');
   const [, open] = parseAllDocuments(without).map((document) => document.toJS() as unknown);
   const endpoint = SERVICE_MONITOR.parse(open).spec.endpoints[0];
@@ -146,7 +146,7 @@ test('without the key of the password, the monitor without its line is whole, an
   expect(bullet.split('\n- ')[0]).toContain('the line `authorization` of [service-monitor.yaml]');
 });
 
-test('the job is the namespace and the Service, so that mirrors of two namespaces are two jobs', () => {
+test('the job is the namespace and the Service, so mirrors in two namespaces are two jobs', () => {
   const { spec } = SERVICE_MONITOR.parse(monitor);
   expect(spec.endpoints[0]?.relabelings).toEqual([
     {
@@ -155,14 +155,14 @@ test('the job is the namespace and the Service, so that mirrors of two namespace
       targetLabel: 'job',
     },
   ]);
-  // The name by which CatalogMirrorAbsent knows it although it has never answered.
+  // The name by which CatalogMirrorAbsent recognises it although it has never answered.
   const [, pattern = ''] = /up\{job=~"([^"]+)"\}/.exec(text('prometheus/alerts.yml')) ?? [];
   const job = `shop/${SERVICE.parse(service).metadata.name}`;
   expect(job).toMatch(new RegExp(`^(?:${pattern})$`));
   expect('shop/other').not.toMatch(new RegExp(`^(?:${pattern})$`));
 });
 
-test('a misspelt member is found', () => {
+test('the schema rejects a misspelt member', () => {
   const wrong = structuredClone(monitor) as { spec: { endpoints: Record<string, unknown>[] } };
   Object.assign(wrong.spec.endpoints[0] ?? {}, { intervall: '15s' });
   expect(SERVICE_MONITOR.safeParse(wrong).success).toBe(false);

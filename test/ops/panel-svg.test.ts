@@ -34,7 +34,7 @@ test.each([
   [3 * 2 ** 20, 'bytes', '3 MiB'],
 ])('%d in %s is written %s', (value, unit, text) => expect(valueText(value, unit)).toBe(text));
 
-test('an axis reaches the largest value with at most five even steps', () => {
+test('an axis covers the largest value with at most five even steps', () => {
   fc.assert(
     fc.property(fc.double({ min: 1e-6, max: 1e9, noNaN: true }), (most) => {
       const ticks = ticksUpTo(most);
@@ -48,14 +48,14 @@ test('an axis reaches the largest value with at most five even steps', () => {
 });
 
 describe('a drawn panel', () => {
-  test('has a line from its first to its last sample, between the bottom and the top of its axis', () => {
+  test('draws a line from its first to its last sample, within its axis', () => {
     const svg = drawPanels([panel()], 'a test');
-    // The axis goes from 0 to 60, from 178 up to 42.
+    // The axis runs from 0 at y = 178 to 60 at y = 42.
     expect(svg).toContain('<polyline points="72,178 624,64.7"');
     expect(svg).not.toContain('NaN');
   });
 
-  test('shows a stack as sums', () => {
+  test('draws a stack as sums', () => {
     const lines = ['new', 'changed'].flatMap((legend) =>
       panel().lines.map(({ values }) => ({ legend, values })),
     );
@@ -65,17 +65,17 @@ describe('a drawn panel', () => {
     expect(tops.map(([, y]) => Number(y))).toEqual([110, 42]);
   });
 
-  test('has a dashed line at a limit that is within its axis', () => {
+  test('draws a dashed line at a limit within its axis', () => {
     expect(drawPanels([panel({ limits: [25] })], '')).toContain('stroke-dasharray');
     expect(drawPanels([panel({ limits: [5000] })], '')).not.toContain('stroke-dasharray');
   });
 
-  test('says so where there is nothing to show', () => {
+  test('says if there is no data', () => {
     for (const stat of [true, false])
       expect(drawPanels([panel({ stat, lines: [] })], '')).toContain('no data');
   });
 
-  test('of one value shows the state by its name, and anything else by its value', () => {
+  test('shows a single state by its name, and any other single value as a number', () => {
     const lines = [{ legend: 'healthy', values: [[100, 1] as const] }];
     expect(drawPanels([panel({ stat: true, lines })], '')).toContain('>healthy<');
     const age = drawPanels([panel({ stat: true, unit: 's', lines })], '');
@@ -83,14 +83,14 @@ describe('a drawn panel', () => {
     expect(age).not.toContain('>healthy<');
   });
 
-  test('takes any text for a text', () => {
+  test('escapes any text', () => {
     const svg = drawPanels([panel({ title: '<b>&"' })], '"<');
     expect(svg).toContain('&lt;b&gt;&amp;&quot;');
     expect(svg).toContain('aria-label="&quot;&lt;"');
   });
 });
 
-test('panels stand side by side as far as the columns go', () => {
+test('panels are placed side by side as far as the columns reach', () => {
   const svg = drawPanels([panel(), panel(), panel({ width: 24 })], '');
   const places = [...svg.matchAll(/class="frame" x="(\d+)" y="(\d+)" width="(\d+)"/g)].map((found) =>
     found.slice(1).map(Number),
@@ -102,7 +102,7 @@ test('panels stand side by side as far as the columns go', () => {
   ]);
 });
 
-test('a tenth of the calibration is a circle where it was claimed and found, as large as it has prices', () => {
+test('a calibration bin is a circle at its claimed and actual share, sized by its prices', () => {
   const tenth = { market: 'fast', prices: 1000, right: 0.5, claimed: 0.5 };
   const svg = drawCalibration(
     [

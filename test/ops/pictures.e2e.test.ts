@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/process.ts';
 
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
-test.skipIf(!hasScript)('the demo on a terminal, as it comes, has its picture taken', async () => {
+test.skipIf(!hasScript)('a picture is taken of the demo on a terminal', async () => {
   const [file = ''] = await terminalPicture(await temporaryFolder());
   const svg = await readFile(file, 'utf8');
   expect(svg.length).toBeLessThan(20_000);

@@ -8,15 +8,15 @@ function shown(columns: number, ...pieces: string[]): Screen {
   return screen;
 }
 
-test('a screen has what was written last, where the cursor was sent', () => {
+test('a screen shows what was written last at each position of the cursor', () => {
   expect(shown(80, 'one\r\ntwo\r\n', '\r\u001B[2AONE\u001B[K\r\n\u001B[Jthree').text()).toBe('ONE\nthree');
   expect(shown(3, 'abcde').text()).toBe('abc\nde');
-  // A sequence may come in two pieces; one that nobody knows shows nothing.
+  // A sequence may arrive in two pieces, and an unknown one shows nothing.
   expect(shown(80, 'a\u001B[3', '2mb\u001B[39m\u001B[?25lc').text()).toBe('abc');
   expect(shown(80, 'blank\r\n\r\n   ').text()).toBe('blank');
 });
 
-test('a picture keeps columns, colours and signs, whatever a browser makes of blanks', () => {
+test('a picture keeps columns, colours and special characters, however a browser treats spaces', () => {
   const screen = shown(20, '\u001B[32mok\u001B[39m   a < "b"\u001B[1m  bold\u001B[22m');
   const svg = svgOf(screen.rows(), 20, 'a & b');
   expect(svg).toContain('>a &amp; b</text>');

@@ -23,15 +23,15 @@ import {
 } from './expressions.ts';
 
 /*
- * A daemon at work, with everything going wrong that may, watched by a real Prometheus: what the panels and the rules
- * ask has answers, and they make sense. Skipped where there is no Prometheus.
+ * A daemon at work, with everything going wrong that can, watched by a real Prometheus: every expression of the
+ * panels and rules has plausible answers. Skipped if there is no Prometheus.
  */
 
 const HOURS = 3 * 3600;
-/** What the test's Prometheus calls the job. */
+/** The name of the job in the test's Prometheus. */
 const JOB = 'catalog-mirror';
 const SWEEP_SECONDS = 2 * 3600;
-/** What a value of a panel can be in this minute, by unit. */
+/** The plausible values of a panel, by unit. */
 const RANGES: Readonly<Record<string, readonly [number, number]>> = {
   percentunit: [0, 1],
   bool: [0, 1],
@@ -40,7 +40,7 @@ const RANGES: Readonly<Record<string, readonly [number, number]>> = {
   short: [0, 10_000],
   bytes: [1e6, 4e9],
 };
-/** By metric or panel, where the unit allows too much or too little. */
+/** By metric or panel, if the range of the unit does not fit. */
 const RANGES_OF: Readonly<Record<string, readonly [number, number]>> = {
   'panel "Claimed, less found" A': [-1, 1],
   'catalog_mirror:filling': [0, 1],
@@ -50,7 +50,7 @@ const RANGES_OF: Readonly<Record<string, readonly [number, number]>> = {
 };
 const BURN = [0, 20] as const;
 
-/** As Grafana fills them in, for a Prometheus that scrapes every two seconds. */
+/** Fills in variables as Grafana does, for a Prometheus that scrapes every two seconds. */
 const filledIn = (expr: string) =>
   expr
     .replaceAll('$__rate_interval', '10s')
@@ -73,7 +73,7 @@ function move(count: number): void {
   for (const row of some.slice(0, count)) nudge(world, row);
 }
 
-/** Hints of a service that is right half of the time. */
+/** Gives hints like a service that is right half of the time. */
 async function hint(): Promise<void> {
   const { sandbox, sql } = stack;
   for (const { sku } of sandbox.world.hints(0).hints) await sql`select catalog.hint(${sku}, 'orders')`;
@@ -81,8 +81,8 @@ async function hint(): Promise<void> {
 }
 
 /**
- * What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it
- * matters, SQL is asked.
+ * Puts the mirror through the events of a bad week, one after the other. Counts of the catalog may be some seconds
+ * old, so SQL is asked if it matters.
  */
 async function live(): Promise<void> {
   const { sandbox, sql } = stack;
@@ -91,7 +91,8 @@ async function live(): Promise<void> {
       select moves_waiting::int as waiting, moves_seen_first::int as first from catalog.delta_audit`;
     return row;
   };
-  // Two snapshots, so that a refresh knows what the delta must have said; then moves that a refresh sees first.
+  // Two snapshots, so that a refresh knows what the delta should have reported; then moves that a refresh sees
+  // first.
   for (let i = 0; i < 2; i += 1) {
     sandbox.world.buildSnapshot();
     await runNow(stack, app, 'delta');
@@ -103,7 +104,7 @@ async function live(): Promise<void> {
   await runNow(stack, app, 'delta');
   await eventually(async () => (await audit()).first === 7, { what: 'their reports' });
 
-  // Changes that are reported, some of them in answers that do not add up, and calls that fail.
+  // Reported changes, some of them in answers that do not add up, and failing calls.
   sandbox.faults.add({ route: 'bulk', times: 2, status: 500, body: { Message: 'fault' } });
   sandbox.faults.add({
     route: 'bulk',
@@ -114,7 +115,7 @@ async function live(): Promise<void> {
   sandbox.world.buildSnapshot();
   await runNow(stack, app, 'delta');
   await seen('catalog_mirror_change_latency_seconds_count > 10');
-  // Counted by the daemon, and written every ten seconds.
+  // Counted by the daemon and written every ten seconds.
   await seen('catalog_mirror_calibration_looks > 0');
 
   await hint();
@@ -126,9 +127,9 @@ async function live(): Promise<void> {
   await runNow(stack, app, 'maintenance');
   await seen('catalog_mirror_promises_kept_ratio');
 
-  // Live refreshes that do not suffice, and more bad lines than a ticket takes.
+  // Too few live refreshes, and more invalid lines than the ticket's threshold.
   await eventually(async () => (await readLivePlan(sql)).ceiling.perMinute !== null, { what: 'a ceiling' });
-  // To know it exactly takes the mirror some of the partner's windows, which are minutes.
+  // Learning the exact value would take several of the partner's windows, which are minutes.
   await sql`update catalog_internal.live_ceiling set per_minute = 60, since = now(), step = step + 1`;
   await runNow(stack, app, 'live-plan');
   sandbox.faults.add({ route: 'file', file: bendLines((lines) => [...lines, ...Array(14).fill('{')]) });
@@ -137,7 +138,7 @@ async function live(): Promise<void> {
 
   await follow();
 
-  // Another service of the account, and refusals for as long as it takes to be seen.
+  // Requests of another service of the account, and rejections until they are visible.
   await sql`select catalog.take_request('orders')`;
   sandbox.faults.add({ route: '*', times: Infinity, status: 403, body: { message: 'Forbidden' } });
   await letAge(sql, SWEEP_SECONDS);
@@ -154,7 +155,7 @@ async function live(): Promise<void> {
   await resumeRequests(sql, 'operator');
 }
 
-/** A follower whose receiver refuses everything for good, and one that another history has left behind. */
+/** Runs a follower whose receiver rejects everything permanently, and one whose history was replaced. */
 async function follow(): Promise<void> {
   const receiver = createServer((_, response) => response.writeHead(400).end());
   await once(receiver.listen(0, '127.0.0.1'), 'listening');
@@ -169,7 +170,7 @@ async function follow(): Promise<void> {
   await seen('catalog_mirror_follower_dead_letters > 0 and on () catalog_mirror_follower_position_lost > 0');
 }
 
-describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
+describe.skipIf(!hasPrometheus)('a mirror watched by Prometheus', () => {
   beforeAll(async () => {
     stack = await createStack({
       sandbox: { skus: 400, seed: 2311, liveShare: 0.1, liveCeilingPerMinute: 60, noopShare: 0.2 },
@@ -200,30 +201,30 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
     expect(wrong.slice(0, 5)).toEqual([]);
   }
 
-  test.each(PANEL_EXPRESSIONS)('$where', async ({ where, expr, unit }) => {
+  test.each(PANEL_EXPRESSIONS)('$where shows plausible values', async ({ where, expr, unit }) => {
     expectSensible(await prometheus.course(filledIn(expr)), RANGES_OF[where] ?? RANGES[unit] ?? [0, -1]);
   });
 
-  test.each(RECORDING_RULES)('$record', async ({ record = '' }) => {
+  test.each(RECORDING_RULES)('$record has plausible values', async ({ record = '' }) => {
     expectSensible(await prometheus.course(record), RANGES_OF[record] ?? BURN);
   });
 
-  test.each(MARK_EXPRESSIONS)('$where can be read', async ({ expr }) => {
+  test.each(MARK_EXPRESSIONS)('$where is readable', async ({ expr }) => {
     for (const { values } of await prometheus.course(filledIn(expr)))
       for (const [, value] of values) expect(value).toBeGreaterThan(0);
   });
 
-  test.each(ALERT_RULES)('the condition of $alert can be read', async ({ expr }) => {
+  test.each(ALERT_RULES)('the condition of $alert is readable', async ({ expr }) => {
     await prometheus.now(expr);
   });
 
   test.each([...PANEL_EXPRESSIONS, ...MARK_EXPRESSIONS, ...RULE_EXPRESSIONS])(
-    'what $where selects is there',
+    'the series that $where selects exist',
     async ({ expr }: Expression) => {
       for (const { metric, matchers } of selectorsOf(expr)) {
-        // Prometheus makes these of alerts that fire.
+        // Prometheus creates these for firing alerts.
         if (metric === 'ALERTS') continue;
-        // A value that is excluded has to be there too.
+        // An excluded value has to exist, too.
         for (const matcher of matchers.map((m) => m.replace('!=', '=').replace('!~', '=~'))) {
           expect(await prometheus.series(`${metric}{${matcher}}`), `${metric}{${matcher}}`).not.toEqual([]);
         }
@@ -232,7 +233,7 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
     },
   );
 
-  test('what is shown is what SQL says', async () => {
+  test('shows the counts of SQL on a panel', async () => {
     const shown = PANEL_EXPRESSIONS.find(({ where }) => where === 'panel "Priced SKUs by cohort" A');
     await eventually(
       async () => {

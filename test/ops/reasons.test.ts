@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { REASON_CODES, type ReasonCode } from '../../src/status/reason.ts';
 import { ALERT_RULES } from './expressions.ts';
 
-/** Reasons that no rule names, and the alerts that tell of them by what they do; null: one that ends by itself, or is no fault. */
+/** Reasons that no rule names, with the alerts for their effects; null: one that ends by itself, or is no fault. */
 const TOLD_BY: Partial<Record<ReasonCode, readonly string[] | null>> = {
   'postgres-unavailable': ['CatalogMirrorStatsUnavailable'],
   'store-paused': ['CatalogMirrorStorePaused'],
-  // What waits for it is late or fails.
+  // What waits for the lock is late or fails.
   locked: ['CatalogMirrorBacklogStuck', 'CatalogMirrorTaskFailing'],
-  // It is waited for: prices that get too old by it burn.
+  // It is waited for, and prices that get too old burn the error budget.
   'slow-statement': ['CatalogMirrorFreshnessBurn'],
   paused: ['CatalogMirrorPaused'],
   'no-baseline': ['CatalogMirrorBroken', 'CatalogMirrorManifestFailing'],
@@ -18,7 +18,7 @@ const TOLD_BY: Partial<Record<ReasonCode, readonly string[] | null>> = {
   'chain-broken': ['CatalogMirrorManifestFailing', 'CatalogMirrorRebaselineLoop'],
   refused: ['CatalogMirrorThrottled', 'CatalogMirrorCredentialRejected'],
   'catalog-stale': ['CatalogMirrorSnapshotOld'],
-  // The partner's, who prices the whole catalog live; ended by trial calls.
+  // It is the partner that prices the whole catalog live; trial calls end it.
   incident: null,
   'manifest-refused': ['CatalogMirrorManifestFailing'],
   'delta-failing': ['CatalogMirrorDeltaStalled'],
@@ -29,7 +29,7 @@ const TOLD_BY: Partial<Record<ReasonCode, readonly string[] | null>> = {
   'backlog-late': ['CatalogMirrorFreshnessBurn'],
 };
 
-test('there is an alert for each reason that somebody is needed for', () => {
+test('every reason that needs an operator has an alert', () => {
   const named = new Set(
     ALERT_RULES.flatMap(({ expr }) =>
       [...expr.matchAll(/state_reason\{code=~?"([^"]+)"\}/g)].flatMap(([, codes = '']) => codes.split('|')),

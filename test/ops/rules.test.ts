@@ -26,21 +26,21 @@ interface Rules {
 }
 
 describe('the rules', () => {
-  test('name only metrics that the program exports', () => {
+  test('name only exported metrics', () => {
     const exported = new Set(Object.keys(METRICS).map((name) => PREFIX + name));
-    // A metric's name has an underscore after the prefix; a recorded series has a colon.
+    // A metric has an underscore after the prefix, a recorded series a colon.
     const named = new Set(rules.replace(/^\s*#.*$/gm, '').match(/\bcatalog_mirror_(?!repository)\w+/g));
     expect(named.size).toBeGreaterThan(15);
     expect([...named].filter((name) => !exported.has(name))).toEqual([]);
   });
 
-  test('name only recorded series that are recorded', () => {
+  test('name only recorded series that exist', () => {
     const recorded = new Set([...rules.matchAll(/- record: (\S+)$/gm)].map(([, name]) => name));
     const named = rules.match(/catalog_mirror:[\w:]+/g) ?? [];
     expect(named.filter((name) => !recorded.has(name))).toEqual([]);
   });
 
-  test('have an urgency, a summary, a description and a runbook in every alert', () => {
+  test('have a severity, a summary, a description and a runbook in every alert', () => {
     const blocks = alertRules.split(/^ {6}- alert: /m).slice(1);
     for (const block of blocks) {
       expect(block).toMatch(/severity: (?:page|ticket) /);
@@ -48,7 +48,7 @@ describe('the rules', () => {
     }
   });
 
-  test('lead to the runbooks in the repository of package.json, unless Prometheus names another place', () => {
+  test('link runbooks in the repository of package.json, unless Prometheus sets another one', () => {
     for (const { annotations } of alerting.flatMap(({ rules }) => rules)) {
       const [, place, file = '?'] =
         /^\{\{ with \$externalLabels\.catalog_mirror_repository \}\}\{\{ \. \}\}\{\{ else \}\}(.*)\{\{ end \}\}\/(ops\/runbooks\/[\w-]+\.md)$/.exec(
@@ -75,7 +75,7 @@ describe('the rules', () => {
   });
 });
 
-test.each(runbooks)('%s is for an alert and says what to do', (file) => {
+test.each(runbooks)('%s belongs to an alert and has all its sections', (file) => {
   const book = text(file, RUNBOOKS);
   expect(book.match(/^## .+$/gm)).toEqual(['## Meaning', '## Impact', '## Diagnosis', '## Mitigation']);
   expect(alerts).toContain(/^# (\w+)$/m.exec(book)?.[1]);
@@ -88,18 +88,18 @@ describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('promt
     return { status, said: status === 0 ? '' : stdout + stderr };
   };
 
-  test('finds no fault in the rules', () => {
+  test('accepts the rules', () => {
     expect(promtool(['check', 'rules', 'recording.yml', 'alerts.yml'], RULES)).toEqual({
       status: 0,
       said: '',
     });
   });
 
-  test('sees every alert fire when it should, and be silent else', () => {
+  test('sees every alert fire when it should, and stay silent otherwise', () => {
     expect(promtool(['test', 'rules', ...caseFiles], CASES)).toEqual({ status: 0, said: '' });
   }, 240_000);
 
-  test('takes the configuration of the Prometheus of docker-compose.yml', () => {
+  test('accepts the configuration of the Prometheus in docker-compose.yml', () => {
     expect(promtool(['check', 'config', 'prometheus.yml'], RULES)).toEqual({ status: 0, said: '' });
   });
 });

@@ -22,9 +22,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('there are statements to run', () => expect(statements.length).toBeGreaterThan(15));
+test('the runbooks contain statements to run', () => expect(statements.length).toBeGreaterThan(15));
 
-test.each(statements)('%s runs, read-only, as a reader where it says nothing else', async (_, text) => {
+test.each(statements)('%s runs read-only, as a reader unless it names the owner', async (_, text) => {
   const owner = text.startsWith('-- as the owner of the schema\n');
   await sql.begin('read only', async (tx) => {
     if (!owner) await tx.unsafe('set local role catalog_reader');
@@ -33,7 +33,7 @@ test.each(statements)('%s runs, read-only, as a reader where it says nothing els
   expect(owner).toBe(text.includes('catalog_internal.'));
 });
 
-test('nothing-actionable.md tells of each doubt there is of a priced SKU', async () => {
+test('nothing-actionable.md explains every possible doubt about a priced SKU', async () => {
   const [{ meaning }] = await sql<[{ meaning: string }]>`
     select col_description('catalog.sku_trust'::regclass, (
       select attnum from pg_attribute where attrelid = 'catalog.sku_trust'::regclass and attname = 'doubt'

@@ -12,7 +12,7 @@ import { ALERT_RULES } from './expressions.ts';
 const COMMANDS = await loadCommands();
 
 const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
-/** What only a running daemon can be asked. */
+/** Where only a running daemon answers. */
 const ADDRESS = 'http://127.0.0.1:9464';
 const PATHS = ['/metrics', '/readyz', '/livez'];
 
@@ -35,43 +35,46 @@ const own = books.flatMap(([file, book]) =>
   ),
 );
 
-test('there are commands to try', () => {
+test('the runbooks contain commands to try', () => {
   expect(commands.length).toBeGreaterThan(20);
   expect(own.length).toBeGreaterThan(20);
 });
 
-test.each(blocks)('%s: the shell can read its commands', (_, text) => {
+test.each(blocks)('%s: the shell can parse its commands', (_, text) => {
   expect(spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' }).stderr).toBe('');
 });
 
-test.each(own)('%s: the program knows `%s`', (_, words) => {
+test.each(own)('%s: the program accepts `%s`', (_, words) => {
   const [name = '', ...args] = words.split(/\s+/);
   const command = COMMANDS.get(name);
   expect([...COMMANDS.keys()]).toContain(name);
   if (command !== undefined) expect(readArguments(command, args)).toHaveProperty('values');
 });
 
-test.each(commands.filter(([, line]) => line.startsWith('curl')))('%s: %s', async (_, line) => {
-  const [, url = '', pattern = ''] = /^curl -sSf? (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
-  expect(PATHS.map((path) => ADDRESS + path)).toContain(url);
-  if (pattern === '') return;
-  const metrics = await createMetrics({ version: '1' }).text();
-  const said = spawnSync('bash', ['-c', line.replace(/^curl -sSf \S+ \| /, '')], {
-    input: metrics,
-    encoding: 'utf8',
-  });
-  expect(said.stdout.split('\n').length).toBeGreaterThan(1);
-});
+test.each(commands.filter(([, line]) => line.startsWith('curl')))(
+  '%s: %s reads an existing path and finds lines',
+  async (_, line) => {
+    const [, url = '', pattern = ''] = /^curl -sSf? (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
+    expect(PATHS.map((path) => ADDRESS + path)).toContain(url);
+    if (pattern === '') return;
+    const metrics = await createMetrics({ version: '1' }).text();
+    const said = spawnSync('bash', ['-c', line.replace(/^curl -sSf \S+ \| /, '')], {
+      input: metrics,
+      encoding: 'utf8',
+    });
+    expect(said.stdout.split('\n').length).toBeGreaterThan(1);
+  },
+);
 
 test.each(commands.filter(([, line]) => line.startsWith('curl')))(
-  '%s: that nobody answers, or with an error, is seen behind a pipe, too: %s',
+  '%s: shows errors even before a pipe: %s',
   (_, line) => {
-    // The reasons of /readyz come with a 503.
+    // /readyz gives its reasons with status 503.
     expect(line).toMatch(line.includes('/readyz') ? /^curl -sS / : /^curl -sSf /);
   },
 );
 
-/** Series that a sentence names: `jobs_total{queue="reprice"}`. */
+/** Series named in a sentence, such as `jobs_total{queue="reprice"}`. */
 const series = books.flatMap(([file, book]) =>
   [...book.matchAll(/`(\w+)\{([^}`]+)\}/g)].map(([, name = '', labels = '']): [string, string, string[]] => [
     file,
@@ -87,10 +90,10 @@ test.each(series)('%s: %s has series with %j', async (_, name, labels) => {
   expect(lines.filter((line) => labels.every((label) => line.includes(label)))).not.toEqual([]);
 });
 
-/** Settings of the sessions of others. */
+/** Settings that concern the sessions of others. */
 const OF_OTHERS = ['snapshot-held.md: idle_in_transaction_session_timeout'];
 
-test('no advice is to change a setting that each session of the mirror pins: that changes nothing', () => {
+test('no runbook advises changing a setting that the mirror pins in each of its sessions', () => {
   const named = books.flatMap(([file, book]) =>
     Object.keys(SESSION)
       .filter((setting) => new RegExp(String.raw`\b${setting}\b`, 'i').test(book))
@@ -99,12 +102,12 @@ test('no advice is to change a setting that each session of the mirror pins: tha
   expect(named).toEqual(OF_OTHERS);
 });
 
-test('what a count may take is what the driver grants a scan', () => {
+test('the longest count in the runbook is what the driver allows a scan', () => {
   const [, book = ''] = books.find(([file]) => file === 'counts-old.md') ?? [];
   expect(book).toContain(`no answer for\n  ${SCAN_WITHIN_MS / 60_000} minutes`);
 });
 
-test('what breaks a mirror is in the runbook of that, by the code that status gives it', () => {
+test('broken.md lists exactly the codes of status that break a mirror', () => {
   const page = readFileSync(new URL('../../docs/status.md', import.meta.url), 'utf8');
   const rows = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \|/gm)];
   const breaking = rows.flatMap(([, code = '', states = '']) => (states.includes('`broken`') ? [code] : []));
@@ -114,7 +117,7 @@ test('what breaks a mirror is in the runbook of that, by the code that status gi
   expect(named.filter((code) => !(REASON_CODES as readonly string[]).includes(code))).toEqual([]);
 });
 
-test('a reason that an alert is about leads to the same runbook as the alert', () => {
+test('a reason with an alert of its own has the same runbook as the alert', () => {
   const led = ALERT_RULES.flatMap(({ expr, annotations }) =>
     [...expr.matchAll(/state_reason\{code=~?"([^"]+)"\}/g)].flatMap(([, codes = '']) =>
       codes.split('|').map((code) => {
@@ -127,7 +130,7 @@ test('a reason that an alert is about leads to the same runbook as the alert', (
   expect(led.filter(([, ofAlert, ofReason]) => ofAlert !== ofReason)).toEqual([]);
 });
 
-test('there is no other kind of command', () => {
+test('the runbooks contain no other kind of command', () => {
   const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -sSf? )/.test(line));
   expect(others.map(([, line]) => line)).toEqual(["df -h    # on the database's host"]);
 });

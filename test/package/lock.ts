@@ -1,4 +1,4 @@
-/** An entry of a package-lock.json, of which only these fields are refreshed; the others are passed on. */
+/** An entry of a package-lock.json. Only these fields are read; the others are passed on. */
 export interface Locked {
   readonly version?: string;
   readonly dev?: boolean;
@@ -13,18 +13,17 @@ export interface Lock {
   readonly packages: Readonly<Record<string, Locked>>;
 }
 
-/** The package that stands at a path in node_modules. */
+/** Returns the name of the package at a path in node_modules. */
 export const nameOf = (path: string): string => path.replace(/^.*node_modules\//, '');
 
-/** Entries of everything that users get, by path in node_modules. */
+/** Returns the entries of everything that users get, by path in node_modules. */
 export function shipped(lock: Lock): [path: string, entry: Locked][] {
   return Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true);
 }
 
 /**
- * What npm would have written into the package-lock.json of a folder whose one dependency is the tarball beside it,
- * with the dependencies' versions of our own lock: npm then needs nothing but what our own installation has left in
- * its cache.
+ * Returns the package-lock.json that npm would write in a folder whose only dependency is the tarball next to it,
+ * with the versions of our own lock. npm then needs only what our own installation left in its cache.
  */
 export function consumerLock(lock: Lock, name: string, tarball: string, bundled: readonly string[]): Lock {
   const inside = `node_modules/${name}`;

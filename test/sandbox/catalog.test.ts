@@ -8,7 +8,7 @@ const snapshotPriced = (): string[] =>
   skusWhere(caller, (row) => row.priceSource === 'snapshot' && row.answer === 'record');
 const livePriced = (): string[] => skusWhere(caller, (row) => row.priceSource === 'live');
 
-/** Builds a snapshot over a move and asks for the delta across it. */
+/** Makes a move between two snapshots and returns the delta across them. */
 async function across(move: () => void): Promise<Body> {
   const since = caller.sandbox.world.newestSnapshot() ?? '';
   move();
@@ -43,7 +43,7 @@ describe('manifest (partner rules 2.6, 2.7, 4.2)', () => {
     expect(headers.get('date')).toBe(new Date(clock.now()).toUTCString());
   });
 
-  it('lists what the truth lists, line by line', async () => {
+  it('lists the SKUs of the truth line by line', async () => {
     caller = await start({ skus: 300, liveShare: 0.1 });
     const listed = [...caller.sandbox.world.truth().values()].filter((row) => row.listed);
     const lines = await caller.lines();
@@ -61,7 +61,7 @@ describe('manifest (partner rules 2.6, 2.7, 4.2)', () => {
     }
   });
 
-  it('answers 503 with 0012 before the first snapshot, and again when all are dropped', async () => {
+  it('answers 503 with 0012 before the first snapshot and after all are dropped', async () => {
     caller = await start({ initialSnapshot: false });
     expect(await caller.manifest()).toMatchObject({ status: 503, json: { code: '0012' } });
     expect((await caller.lowest('constructor')).status).toBe(200);
@@ -75,7 +75,7 @@ describe('manifest (partner rules 2.6, 2.7, 4.2)', () => {
     expect(await caller.lines()).toHaveLength(59);
   });
 
-  it('answers 503 with 0014 while the builder is stopped or the snapshot too old', async () => {
+  it('answers 503 with 0014 while the builder is stopped or the snapshot is too old', async () => {
     const clock = new HandClock();
     caller = await start({ now: clock.now, staleAfterMs: 1000 });
     const since = caller.sandbox.world.newestSnapshot() ?? '';
@@ -103,7 +103,7 @@ describe('manifest (partner rules 2.6, 2.7, 4.2)', () => {
 });
 
 describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
-  it('reports nothing since the newest snapshot, whatever the market did meanwhile', async () => {
+  it('reports nothing since the newest snapshot, whatever the market has done', async () => {
     caller = await start();
     const since = caller.sandbox.world.newestSnapshot() ?? '';
     caller.sandbox.world.step(50);
@@ -112,7 +112,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect(headers.get('cache-control')).toBe('public, max-age=60, s-maxage=60');
   });
 
-  it('reports a price move, a new size and a size that goes, of snapshot-priced SKUs', async () => {
+  it('reports a moved price, a new size and a dropped size of snapshot-priced SKUs', async () => {
     caller = await start();
     const { world } = caller.sandbox;
     const [a = '', b = '', c = ''] = snapshotPriced();
@@ -125,7 +125,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect(json).toMatchObject(report([a, b, c]));
   });
 
-  it('never reports price moves of live SKUs, nor metadata of any', async () => {
+  it('never reports price moves of live SKUs, or metadata of any', async () => {
     caller = await start({ liveShare: 0.2 });
     const { world } = caller.sandbox;
     const [a = ''] = livePriced();
@@ -144,7 +144,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     });
   });
 
-  it('reports a crossing once in either direction; now_live tells which', async () => {
+  it('reports a crossing once in each direction, and now_live tells which', async () => {
     caller = await start({ liveShare: 0.2 });
     const { world } = caller.sandbox;
     const [a = ''] = livePriced();
@@ -173,7 +173,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect(Object.keys(world.truth().get(sku)?.sizeMap ?? {})).not.toHaveLength(0);
   });
 
-  it('reports deleted rows in removed; a removed SKU may stay priceable, and may come back', async () => {
+  it('reports deleted SKUs in removed; they may stay priceable, and may come back', async () => {
     caller = await start({ liveShare: 0.2 });
     const { world } = caller.sandbox;
     const [a = '', b = ''] = snapshotPriced();
@@ -190,7 +190,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect((await caller.lowest(a)).status).toBe(200);
   });
 
-  it('reports brand-new SKUs, live ones in now_live too', async () => {
+  it('reports new SKUs, and live ones in now_live as well', async () => {
     caller = await start();
     const { world } = caller.sandbox;
     const json = await across(() => {
@@ -208,7 +208,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect(() => world.withdraw('NEVER')).toThrow(expect.objectContaining({ kind: 'unknown_sku' }));
   });
 
-  it('takes the union over several hops and judges removed and now_live at the end', async () => {
+  it('merges several hops, and judges removed and now_live at the end', async () => {
     caller = await start({ liveShare: 0.2 });
     const { world } = caller.sandbox;
     const since = world.newestSnapshot() ?? '';
@@ -231,7 +231,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect(json).toMatchObject({ removed: [gone], now_live: [there], to_snapshot: to });
   });
 
-  it('goes one snapshot an answer when told to', async () => {
+  it('covers one snapshot per answer if told to', async () => {
     caller = await start({ deltaHops: 1 });
     const { world } = caller.sandbox;
     const since = world.newestSnapshot() ?? '';
@@ -244,7 +244,7 @@ describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
     expect((await caller.delta(middle)).json).toEqual({ ...report([b]), to_snapshot: last });
   });
 
-  it('over-reports by the share it is told to, only SKUs that are snapshot-priced and listed', async () => {
+  it('over-reports by the configured share, only listed snapshot-priced SKUs', async () => {
     caller = await start({ skus: 400, noopShare: 0.5, liveShare: 0.3 });
     const { world } = caller.sandbox;
     const before = world.truth();

@@ -60,7 +60,7 @@ describe('the sandbox command', () => {
     expect(optionsOf(values)).toMatchObject(options);
   });
 
-  it('names every option that does not fit', () => {
+  it('names every invalid option', () => {
     const values = { orders: '-1', listings: 'many', 'seller-shipping': 'maybe', 'confirm-delay': 'soon' };
     let error: unknown;
     try {
@@ -90,21 +90,21 @@ describe('the sandbox command', () => {
     { 'confirm-deadline': '1' },
     { catalog: '/nowhere/catalog.ndjson' },
     { skus: '0' },
-    // What becomes a timer fires at once beyond 24.8 days.
+    // A timer beyond 24.8 days would fire at once.
     { 'market-interval': '25d' },
     { 'snapshot-interval': '25d' },
     { latency: '25d' },
-    // No date can be written of what is too far away.
+    // No date can be written that far away.
     { 'confirm-delay': '367d' },
     { 'confirm-deadline': '100000000d' },
-  ])('refuses %j, by the name of the option', (values) => {
+  ])('rejects %j and names the option', (values) => {
     const [[name]] = Object.entries(values) as [[string, string]];
     expect(() => optionsOf(values)).toThrow(
       expect.objectContaining({ problems: [expect.stringMatching(`^--${name}: `)] }),
     );
   });
 
-  it('names unknown options and values that do not fit at once', () => {
+  it('names unknown options and invalid values together', () => {
     const read = () => readArguments(sandbox, ['--port', 'x', '--foo', '--now=soon', '--orders']);
     expect(read).toThrow(
       expect.objectContaining({

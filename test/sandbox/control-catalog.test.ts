@@ -2,7 +2,9 @@ import { describe, it } from 'vitest';
 import { control, type Json, opened } from './control-support.ts';
 
 describe.concurrent('control: catalog, clock, reset', () => {
-  it('makes the catalog answer 0010, 0012, 0013, 0014, an incident and a revoked URL', async ({ expect }) => {
+  it('makes the catalog answer 0010, 0012, 0013 and 0014, enter an incident and revoke a URL', async ({
+    expect,
+  }) => {
     const caller = await opened({ deltaMaxChanges: null });
     await using _ = caller.sandbox;
     const since = (await caller.manifest()).json.snapshot_id;
@@ -28,7 +30,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
   });
 
   it.for(['size_type', ''])(
-    'takes no size with the key "%s", as a catalog file does not',
+    'rejects a size with the key "%s", as a catalog file does',
     async (size, { expect }) => {
       const caller = await opened();
       await using _ = caller.sandbox;
@@ -42,7 +44,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
     },
   );
 
-  it('changes a SKU, adds one, has one fail, be refused and be removed', async ({ expect }) => {
+  it('changes, adds and removes a SKU, and makes it fail or unknown', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     const sku = 'DD1391-100';
@@ -81,9 +83,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
     expect((await control(caller, 'GET', '/skus/none')).status).toBe(404);
   });
 
-  it('a clock that stands goes through everything that happens by itself, at its moment', async ({
-    expect,
-  }) => {
+  it('a stopped clock that is advanced makes everything happen at its moment', async ({ expect }) => {
     const caller = await opened({ marketIntervalMs: 5000, snapshotIntervalMs: 60_000 });
     await using _ = caller.sandbox;
     const before = (await caller.manifest()).json;
@@ -98,7 +98,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
     expect((await fetch(before.url)).status).toBe(403);
   });
 
-  it('a clock that runs goes ahead and runs on', async ({ expect }) => {
+  it('a running clock jumps ahead and keeps running', async ({ expect }) => {
     const caller = await opened({ startAt: null, confirmDeadlineMs: 60_000 });
     await using _ = caller.sandbox;
     const { json } = await control(caller, 'POST', '/clock', { advance: '1d' });
@@ -107,9 +107,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
     expect((await control(caller, 'GET', '/state')).json['orders']).not.toHaveProperty('process');
   });
 
-  it('a reset brings back all that there was at start, and with another seed another world', async ({
-    expect,
-  }) => {
+  it('a reset restores the state at start, or with another seed a different world', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     const all = async () => [
@@ -138,7 +136,7 @@ describe.concurrent('control: catalog, clock, reset', () => {
   });
 });
 
-describe.concurrent('control: what cannot be done', () => {
+describe.concurrent('control: calls that are rejected', () => {
   it.for<[string, string, object | string | undefined, number, RegExp]>([
     ['POST', '/step', { steps: 0 }, 400, /^steps must be a whole number from 1 to 10000$/],
     [

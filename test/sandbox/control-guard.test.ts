@@ -57,11 +57,11 @@ describe('who may control the sandbox', () => {
     [{ 'content-length': '9' }, 'DELETE', 415],
     [{ 'content-length': '0', 'content-type': 'text/plain' }, 'POST', 'ok'],
     [{}, 'POST', 'ok'],
-  ])('a body is JSON and says so: %j %s', (headers, method, expected) => {
+  ])('a body must be JSON and say so: %j %s', (headers, method, expected) => {
     expect(statusOf({ ...HERE, ...headers }, { method })).toBe(expected);
   });
 
-  it('is asked on every control route before anything is done, and changes nothing', async () => {
+  it('is checked on every control route before anything is done', async () => {
     const caller = await start();
     await using _ = caller.sandbox;
     const before = caller.sandbox.world.newestSnapshot();
@@ -89,7 +89,7 @@ describe('who may control the sandbox', () => {
     expect(await send('/sandboxes', 'GET', {})).toBe(401);
   });
 
-  it('a token is not shown by any answer', async () => {
+  it('a token appears in no answer', async () => {
     const caller = await start({ controlToken: TOKEN });
     await using _ = caller.sandbox;
     const authorization = { authorization: `Bearer ${TOKEN}` };
@@ -123,7 +123,7 @@ describe('the Host header', () => {
     ['[evil]', null],
     ['-a', null],
     ['a"b', null],
-  ])('%j is the base %j', (header, base) => {
+  ])('%j gives the base URL %j', (header, base) => {
     expect(baseOf(header)).toBe(base);
   });
 
@@ -135,7 +135,7 @@ describe('the Host header', () => {
     ['2130706433', false],
     ['0.0.0.0', false],
     ['sandbox', false],
-  ])('%j names this machine: %j', (header, expected) => {
+  ])('%j means this machine: %j', (header, expected) => {
     expect(isLoopbackHost(header)).toBe(expected);
   });
 });

@@ -3,7 +3,7 @@ import { type Caller, start } from './support.ts';
 
 export type Json = Record<string, unknown>;
 
-/** A control call with its answer. */
+/** Makes a control call and returns its answer. */
 export async function control(caller: Caller, method: string, path: string, body?: object | string) {
   const text = typeof body === 'object' ? JSON.stringify(body) : body;
   const answer = await fetch(`${caller.sandbox.url}/sandbox${path}`, {

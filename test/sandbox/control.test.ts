@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts';
 import { control, type Json, opened } from './control-support.ts';
 
 describe.concurrent('control: orders and account', () => {
-  it('places an order of a listing, which sells a piece, and moves it', async ({ expect }) => {
+  it('places an order of a listing, which sells a piece, and moves the order', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     const { json: listings } = await control(caller, 'GET', '/listings');
@@ -33,7 +33,7 @@ describe.concurrent('control: orders and account', () => {
     expect((await caller.send(`/partner/${String(json['order_id'])}`)).json['message']).toBe('uid not match');
   });
 
-  it('sets the deadline of an order and of all that come', async ({ expect }) => {
+  it('sets the deadline of one order, and of all future ones', async ({ expect }) => {
     const caller = await opened({ confirmDeadlineMs: 3_600_000 });
     await using _ = caller.sandbox;
     const { json } = await control(caller, 'POST', '/orders', { status: 'process' });
@@ -55,7 +55,7 @@ describe.concurrent('control: orders and account', () => {
     expect(await statuses()).toEqual(['failed', 'failed']);
   });
 
-  it('leaves an order as it was where it refuses the call', async ({ expect }) => {
+  it('leaves an order unchanged if it rejects the call', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     const { json: placed } = await control(caller, 'POST', '/orders', { status: 'process' });
@@ -81,7 +81,7 @@ describe.concurrent('control: orders and account', () => {
     expect(moved.json).toMatchObject({ confirmed: false, confirm_by: '2026-01-01T00:05:00.000Z' });
   });
 
-  it('while none has to be confirmed, none fails for want of it', async ({ expect }) => {
+  it('while confirmation is automatic, no order fails for lack of one', async ({ expect }) => {
     const caller = await opened({ orders: 0, confirmDeadlineMs: 60_000 });
     await using _ = caller.sandbox;
     const { json } = await control(caller, 'POST', '/orders', { status: 'process' });
@@ -93,7 +93,7 @@ describe.concurrent('control: orders and account', () => {
     expect((await caller.send(path)).json['status']).toBe('failed');
   });
 
-  it('shows tracking and intake as they were written: what was skipped, and where a call stopped', async ({
+  it('shows tracking and intake as written, which rows were skipped and where a call stopped', async ({
     expect,
   }) => {
     const caller = await opened();
@@ -119,7 +119,7 @@ describe.concurrent('control: orders and account', () => {
     expect((await control(caller, 'GET', '/intake')).json).toEqual({ total: 1, items });
   });
 
-  it('sets the account: vacation, shipping, not configured; and rotates the secret', async ({ expect }) => {
+  it('sets vacation, shipping and an unconfigured account, and rotates the secret', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     await control(caller, 'PUT', '/account', { vacation: true, seller_shipping: false });
@@ -143,7 +143,7 @@ describe.concurrent('control: orders and account', () => {
 });
 
 describe.concurrent('control: faults and requests', () => {
-  it('loses the answer of a confirmation that took place', async ({ expect }) => {
+  it('loses the answer of a confirmation that took effect', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;
     const { json } = await control(caller, 'POST', '/orders', { status: 'process' });
@@ -165,7 +165,7 @@ describe.concurrent('control: faults and requests', () => {
     expect((await confirm()).status).toBe(400);
   });
 
-  it('never answers a write that took place, where the answer hangs', async ({ expect }) => {
+  it('never answers a write that took effect, if the answer hangs', async ({ expect }) => {
     const caller = await opened({ listings: 0 });
     await using _ = caller.sandbox;
     await control(caller, 'POST', '/faults', { route: 'list_ask', lost: 'hang' });
@@ -178,7 +178,7 @@ describe.concurrent('control: faults and requests', () => {
         expect.objectContaining({ price: 900, own: true }),
       ),
     );
-    // An answer would be here before that of a request that came later.
+    // An answer would have arrived before that of this later request.
     expect((await control(caller, 'GET', '/requests?route=list_ask')).json['requests']).toMatchObject([
       { status: 201, fault: 'lost' },
     ]);
@@ -186,7 +186,7 @@ describe.concurrent('control: faults and requests', () => {
     await gone;
   });
 
-  it('answers as armed: the 500 of the service, a status, a delay, a cut; lists and clears them', async ({
+  it('answers with armed faults: a service 500, a status, a delay, a cut; lists and clears them', async ({
     expect,
   }) => {
     const caller = await opened();
@@ -227,7 +227,7 @@ describe.concurrent('control: faults and requests', () => {
     expect((await control(caller, 'DELETE', '/faults/9')).status).toBe(404);
   });
 
-  it('keeps no request of its own, and counts none against the budget', async ({ expect }) => {
+  it('does not record its own calls, or count them against the budget', async ({ expect }) => {
     const caller = await opened({ rateLimit: 3 });
     await using _ = caller.sandbox;
     for (let n = 0; n < 5; n += 1) await control(caller, 'GET', '/state');

@@ -5,7 +5,7 @@ let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
 describe('refusals of the delta (partner rules 4.2, 7.3)', () => {
-  it('answers 0011 without since and 0010 for what it never issued', async () => {
+  it('answers 0011 without since, and 0010 for a token it never issued', async () => {
     caller = await start();
     expect(await caller.send('/partner/catalog/delta')).toMatchObject({
       status: 400,
@@ -15,7 +15,7 @@ describe('refusals of the delta (partner rules 4.2, 7.3)', () => {
     expect(await caller.delta('cs-unknown')).toMatchObject({ status: 400, json: { code: '0010' } });
   });
 
-  it('answers 0010 for a broken chain and an expired snapshot; the newest still works', async () => {
+  it('answers 0010 for a broken chain and an expired snapshot, but not for the newest', async () => {
     caller = await start({ snapshotRetention: 3 });
     const { world } = caller.sandbox;
     const first = world.newestSnapshot() ?? '';
@@ -32,7 +32,7 @@ describe('refusals of the delta (partner rules 4.2, 7.3)', () => {
     expect((await caller.delta(fourth)).status).toBe(200);
   });
 
-  it('answers 0013 when the next change set is too large, and stops before a later one that is', async () => {
+  it('answers 0013 if the next change set is too large, and stops before a later one', async () => {
     caller = await start({ deltaMaxChanges: 2 });
     const { world } = caller.sandbox;
     const skus = skusWhere(caller, (row) => row.priceSource === 'snapshot');

@@ -65,7 +65,7 @@ const call: fc.Arbitrary<Call> = fc.oneof(
   ),
 );
 
-/** An answer as it travels, byte for byte. */
+/** Returns an answer as sent, byte for byte. */
 async function answer(sandbox: Sandbox, { method, path, body }: Call): Promise<string> {
   const control = path.startsWith('/sandbox');
   const authorization = `Basic ${Buffer.from(`${sandbox.apiKey}:${sandbox.secret}`).toString('base64')}`;
@@ -79,7 +79,7 @@ async function answer(sandbox: Sandbox, { method, path, body }: Call): Promise<s
   return JSON.stringify([response.status, [...response.headers], bytes]);
 }
 
-/** Every read there is, the presigned files among them. */
+/** Returns the answers of every read, including the presigned files. */
 async function readAll(sandbox: Sandbox): Promise<string[]> {
   const answers: string[] = [];
   const get = async (path: string) => {
@@ -114,7 +114,7 @@ async function readAll(sandbox: Sandbox): Promise<string[]> {
   return answers;
 }
 
-it('two sandboxes of one seed and clock answer equal bytes on every route, whatever the same calls were', async () => {
+it('sandboxes with the same seed and clock give equal bytes on every route, after any calls', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(call, { maxLength: 25 }),
@@ -131,7 +131,7 @@ it('two sandboxes of one seed and clock answer equal bytes on every route, whate
   );
 }, 120_000);
 
-it('another seed or another start answers other bytes', async () => {
+it('another seed or another start time gives different bytes', async () => {
   await using one = await open(1);
   await using seed = await open(2);
   await using clock = await open(1, { startAt: START + 1 });
@@ -139,7 +139,7 @@ it('another seed or another start answers other bytes', async () => {
   for (const at of [0, 1, 4, 5]) expect([b[at] === a[at], c[at] === a[at]]).toEqual([false, false]);
 });
 
-it('snapshots of two catalogs, and of two starts, have no identifier in common', async () => {
+it('snapshots of different catalogs or start times share no identifier', async () => {
   const shoe = (price: number) => ({ catalog: [{ sku: 'MINE-1', sizes: { 9: price } }] });
   let moment = START;
   const running = { marketIntervalMs: 0, snapshotIntervalMs: 0, startAt: null, now: () => moment };
@@ -157,7 +157,7 @@ it('snapshots of two catalogs, and of two starts, have no identifier in common',
   expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
 });
 
-it('the clock does not move by itself, and nor does anything else', async () => {
+it('a stopped clock does not move, nor does anything else', async () => {
   await using sandbox = await open(1, { marketIntervalMs: 1, snapshotIntervalMs: 1 });
   const before = JSON.stringify([...sandbox.world.truth(), sandbox.world.newestSnapshot()]);
   for (let n = 0; n < 20; n += 1) await answer(sandbox, { method: 'GET', path: '/sandbox/state' });

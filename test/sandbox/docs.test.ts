@@ -8,7 +8,7 @@ import { readOwnSkus, startSandbox } from '../../src/sandbox/index.ts';
 const run = promisify(execFile);
 const PAGE = readFileSync(new URL('../../docs/sandbox.md', import.meta.url), 'utf8');
 
-/** Route, members of the body and curl line of each control route, as the page has them. */
+/** The control routes in the page: route, members of the body and curl line. */
 const ROWS = [
   ...PAGE.matchAll(/^\| `((?:GET|POST|PUT|DELETE) \/sandbox\/\S*)` \|(.*?)\|.*\| `(curl [^|]*)` \|$/gm),
 ].map(([, route = '', members = '', line = '']) => ({
@@ -23,7 +23,7 @@ test('the page has a row for each control route', () => {
   );
 });
 
-test('it names the members that each body takes', async () => {
+test('the page names the members that each body accepts', async () => {
   await using sandbox = await startSandbox({ skus: 20 });
   for (const { route, members } of ROWS) {
     const [method = '', path = ''] = route.split(' ');
@@ -41,7 +41,7 @@ test('it names the members that each body takes', async () => {
 });
 
 test.skipIf(spawnSync('curl', ['--version']).error !== undefined)(
-  'each curl line does as printed what its row says, one after another',
+  'each curl line succeeds as printed, one after another',
   async () => {
     await using sandbox = await startSandbox();
     for (const { route, line } of ROWS) {
@@ -53,7 +53,7 @@ test.skipIf(spawnSync('curl', ['--version']).error !== undefined)(
   },
 );
 
-test('its catalog file is one', () => {
+test('the catalog file in the page is valid', () => {
   const [, file = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
   const { skus, problems } = readOwnSkus(file);
   expect([skus.length, problems]).toEqual([4, []]);

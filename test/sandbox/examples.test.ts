@@ -11,7 +11,7 @@ async function truthAfter(steps: number, options: SandboxOptions = {}) {
 }
 
 test.each([1, 2, 3, 17])(
-  'a catalog has the SKUs of the documents, snapshot-priced (seed %i)',
+  'a catalog contains the example SKUs of the documents, snapshot-priced (seed %i)',
   async (seed) => {
     const truth = await truthAfter(0, { seed, liveShare: 0.5 });
     for (const sku of [MOVING, CORRECTED])
@@ -26,7 +26,7 @@ test.each([1, 2, 3, 17])(
   },
 );
 
-test('so has one that is all live-priced, and a few SKUs have none of them', async () => {
+test('an all-live catalog contains them live-priced, and a catalog of a few SKUs lacks them', async () => {
   const live = await truthAfter(0, { liveShare: 1 });
   expect([live.get(MOVING), live.get(CORRECTED)]).toMatchObject([
     { priceSource: 'live' },
@@ -36,7 +36,7 @@ test('so has one that is all live-priced, and a few SKUs have none of them', asy
   expect([few.has(MOVING), few.has(CORRECTED)]).toEqual([false, false]);
 });
 
-test('in each of the demo’s first two snapshots they have moved, then seldom: size 9, size 11, a size_type', async () => {
+test('they move in each of the first two demo snapshots, later seldom: sizes 9 and 11, a size_type', async () => {
   await using sandbox = await startSandbox({ skus: 60, marketMoves: 0, noopShare: 0 });
   const { world } = sandbox;
   const moved: number[] = [];
@@ -63,7 +63,7 @@ test('in each of the demo’s first two snapshots they have moved, then seldom: 
   ]);
 });
 
-test('no random move touches them: for an hour they are offered in the cohort that they began in', async () => {
+test('no random move touches them: for an hour they stay on offer and in their cohort', async () => {
   await using sandbox = await startSandbox({ skus: 12, marketMoves: 20 });
   for (let step = 0; step < 720; step += 1) {
     sandbox.step();
@@ -82,7 +82,7 @@ test('no random move touches them: for an hour they are offered in the cohort th
   }
 });
 
-test('what is withdrawn or removed by hand stays so', async () => {
+test('they stay withdrawn or removed if done by hand', async () => {
   await using sandbox = await startSandbox({ skus: 60, marketMoves: 0 });
   sandbox.world.withdraw(MOVING);
   sandbox.world.remove(CORRECTED);

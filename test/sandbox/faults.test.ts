@@ -7,7 +7,7 @@ let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
 describe('faults', () => {
-  it('hit the asked route, after so many, so often', async () => {
+  it('hit the given route, after a number of requests, a number of times', async () => {
     caller = await start();
     const hits = caller.sandbox.faults.add({ route: 'manifest', after: 1, times: 2, status: 500 });
     const statuses: number[] = [];
@@ -19,7 +19,7 @@ describe('faults', () => {
     expect(hits()).toBe(2);
   });
 
-  it('wait for each other in order, and go when cleared', async () => {
+  it('apply in order one after the other, until they are cleared', async () => {
     caller = await start();
     caller.sandbox.faults.add({ route: '*', status: 500 });
     caller.sandbox.faults.add({ route: 'manifest', status: 401 });
@@ -31,7 +31,7 @@ describe('faults', () => {
     expect((await caller.manifest()).status).toBe(200);
   });
 
-  it('speak as the partner does where no body is named', async () => {
+  it('answer as the partner does if no body is given', async () => {
     caller = await start();
     for (const [status, text] of [
       [500, '{"errorMessage":"Internal Server Error"}'],
@@ -43,7 +43,7 @@ describe('faults', () => {
     }
   });
 
-  it('send a header once, in whatever letters its name is given', async () => {
+  it('send a header only once, in whatever case its name is given', async () => {
     caller = await start();
     const headers = { 'CONTENT-TYPE': 'text/html', 'cache-control': 'no-store', date: 'yesterday' };
     for (const body of [{ status: 200, body: {} }, {}]) {
@@ -90,7 +90,7 @@ describe('faults', () => {
     expect((await caller.manifest()).status).toBe(403);
   });
 
-  it('bend JSON answers', async () => {
+  it('change JSON answers', async () => {
     caller = await start();
     caller.sandbox.faults.add({
       route: 'bulk',
@@ -100,7 +100,7 @@ describe('faults', () => {
     expect((await caller.bulk(['NOPE'])).json.not_found).toEqual(['NOPE']);
   });
 
-  it('bend the manifest file', async () => {
+  it('change the manifest file', async () => {
     caller = await start();
     const { url } = (await caller.manifest()).json;
     caller.sandbox.faults.add({
@@ -116,7 +116,7 @@ describe('faults', () => {
     });
   });
 
-  it('cut a body: broken off, or as if it were whole', async () => {
+  it('truncate a body, either broken off or as if complete', async () => {
     caller = await start();
     const { url } = (await caller.manifest()).json;
     caller.sandbox.faults.add({ route: 'file', truncateAt: 100 });

@@ -6,7 +6,7 @@ import { HandClock, parseLines, read, skusWhere, start, type Caller } from './su
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
-/** Bytes as they travel: fetch would undo Content-Encoding, so it is asked for through node:http. */
+/** Returns the bytes as sent: fetch would undo Content-Encoding, so this uses node:http. */
 function rawGet(url: string): Promise<{ encoding: string | undefined; body: Buffer }> {
   return new Promise((resolve, reject) => {
     get(url, (response) => {
@@ -34,7 +34,7 @@ describe('files origin (partner rules 2.7, 4.2.9)', () => {
     expect(caller.sandbox.requests.at(-1)).toMatchObject({ route: 'file', authorization: true });
   });
 
-  it('answers 403 in XML once expired, once revoked, and when the URL was altered', async () => {
+  it('answers 403 in XML to a URL that has expired, was revoked or was altered', async () => {
     const clock = new HandClock();
     caller = await start({ now: clock.now, urlTtlMs: 1000 });
     const { url } = (await caller.manifest()).json;
@@ -53,7 +53,7 @@ describe('files origin (partner rules 2.7, 4.2.9)', () => {
     expect((await fetch(later)).status).toBe(403);
   });
 
-  it('answers 404 for a snapshot that was freed', async () => {
+  it('answers 404 for a snapshot that has expired', async () => {
     caller = await start();
     const { url } = (await caller.manifest()).json;
     caller.sandbox.world.buildSnapshot();
@@ -63,7 +63,7 @@ describe('files origin (partner rules 2.7, 4.2.9)', () => {
     expect([seen.status, seen.text]).toEqual([404, expect.stringContaining('<Code>NoSuchKey')]);
   });
 
-  it('serves an older snapshot as it was frozen, whatever came after', async () => {
+  it('serves an older snapshot unchanged, whatever came after', async () => {
     caller = await start({ skus: 200, liveShare: 0.2 });
     const { world } = caller.sandbox;
     const { url } = (await caller.manifest()).json;
@@ -92,7 +92,7 @@ describe('files origin (partner rules 2.7, 4.2.9)', () => {
     expect(parseLines(body)).toHaveLength(60);
   });
 
-  it('stops reading when the client goes away, and closes under open downloads', async () => {
+  it('stops reading when the client disconnects, and closes despite open downloads', async () => {
     caller = await start({ skus: 20_000 });
     const { url } = (await caller.manifest()).json;
     const abort = new AbortController();

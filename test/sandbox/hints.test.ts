@@ -4,9 +4,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { some } from '../support/soak.ts';
 import { control, opened } from './control-support.ts';
 
-/**
- * A market of which each step moves some twenty SKUs, and what moved in each step, by the truth before and after it.
- */
+/** Starts a market whose every step moves some twenty SKUs, and tells which, by the truth before and after. */
 async function movingMarket({
   recall,
   precision,
@@ -29,7 +27,7 @@ async function movingMarket({
   const { world } = sandbox;
   return {
     sandbox,
-    /** Live SKUs whose prices are others after a step, and what is told of it. */
+    /** Returns the live SKUs whose prices changed in a step, and the hints about it. */
     step: (): { moved: Set<string>; told: readonly ToldHint[] } => {
       world.buildSnapshot();
       const before = world.truth();
@@ -61,7 +59,7 @@ describe.concurrent('the source of hints', () => {
       1,
     ),
   )(
-    'tells of the part $recall of all moves, and $precision of what it tells is true',
+    'tells of the share $recall of all moves, and is right with probability $precision',
     async (asked, { expect }) => {
       const { sandbox, step } = await movingMarket(asked);
       await using _ = sandbox;
@@ -78,7 +76,7 @@ describe.concurrent('the source of hints', () => {
     },
   );
 
-  it('tells of live SKUs only, and of nothing where nothing moves', async ({ expect }) => {
+  it('tells only of live SKUs, and of nothing if no price moves', async ({ expect }) => {
     const { sandbox, step } = await movingMarket({ recall: 1, precision: 0.2 });
     await using _ = sandbox;
     const { world } = sandbox;
@@ -95,7 +93,7 @@ describe.concurrent('the source of hints', () => {
     expect(world.hints(next).hints).toEqual([]);
   });
 
-  it('tells at once of what is moved by hand, once a SKU', async ({ expect }) => {
+  it('tells at once of a move made by hand, once per SKU', async ({ expect }) => {
     const caller = await opened({ liveShare: 0.5, skus: 300, hintRecall: 1, hintPrecision: 1 });
     await using _ = caller.sandbox;
     const path = '/skus/MINE';
@@ -110,9 +108,7 @@ describe.concurrent('the source of hints', () => {
     });
   });
 
-  it('is the same of one seed, and another of another; the market is the same without it', async ({
-    expect,
-  }) => {
+  it('gives the same hints for the same seed, and does not influence the market', async ({ expect }) => {
     const told = async (seed: number, recall: number) => {
       const { sandbox, step } = await movingMarket({ recall, precision: 0.5, seed });
       await using _ = sandbox;
@@ -134,7 +130,7 @@ describe.concurrent('the source of hints', () => {
     expect(without).toEqual({ hints: [], moves: first.moves });
   });
 
-  it('keeps the last ten thousand, tells a thousand at a time, and says what was missed', async ({
+  it('keeps the last ten thousand, returns a thousand at a time, and counts what was missed', async ({
     expect,
   }) => {
     const caller = await opened({
@@ -160,11 +156,11 @@ describe.concurrent('the source of hints', () => {
     }
     expect(ids).toEqual(Array.from({ length: 10_000 }, (_1, n) => Number(first['missed']) + n + 1));
     expect(world.hints(after)).toEqual({ hints: [], next: after, missed: 0 });
-    // Of before a reset.
+    // A position from before a reset.
     expect(world.hints(after + 5000)).toEqual({ hints: [], next: after, missed: 0 });
   });
 
-  it.for(['x', '-1', '1.5', '1'.repeat(16), ''])('refuses after=%s', async (after, { expect }) => {
+  it.for(['x', '-1', '1.5', '1'.repeat(16), ''])('rejects after=%s', async (after, { expect }) => {
     const caller = await opened({ skus: 20 });
     await using _ = caller.sandbox;
     const { status, json } = await control(caller, 'GET', `/hints?after=${after}`);

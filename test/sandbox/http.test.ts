@@ -3,7 +3,7 @@ import { describe, it } from 'vitest';
 import { lineOf, type RequestRecord } from '../../src/sandbox/requests.ts';
 import { type Caller, start } from './support.ts';
 
-/** A GET with exactly these headers. */
+/** Sends a GET with exactly these headers. */
 async function get(caller: Caller, path: string, headers: Record<string, string>) {
   const { host, port } = caller.sandbox.address;
   return new Promise<{ headers: Record<string, unknown>; text: string }>((resolve, reject) => {
@@ -32,7 +32,7 @@ describe.concurrent('content negotiation (partner rule 1.3)', () => {
     ['x-gzipped', false],
     ['', false],
   ] as const)(
-    'Accept-Encoding %j: gzip is %j, and caches learn that it depends',
+    'Accept-Encoding %j: gzip is %j, and the answer has a Vary header',
     async ([accepts, zipped], { expect }) => {
       const caller = await start();
       await using _ = caller.sandbox;
@@ -56,7 +56,7 @@ describe.concurrent('presigned URLs', () => {
   };
   const own = ({ sandbox }: Caller) => [...sandbox.orders].find((order) => order.own)?.id ?? '';
 
-  it('lead where the client reached the sandbox; a Host that is none changes nothing', async ({ expect }) => {
+  it('lead to the host by which the client reached the sandbox, unless it is invalid', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const { url } = caller.sandbox;
@@ -69,7 +69,7 @@ describe.concurrent('presigned URLs', () => {
       expect([host, await baseOf(caller, { host })]).toEqual([host, [url, url]]);
   });
 
-  it('lead to the public URL where there is one', async ({ expect }) => {
+  it('lead to the public URL if one is set', async ({ expect }) => {
     const caller = await start({ publicUrl: 'https://partner.example/api' });
     await using _ = caller.sandbox;
     const base = 'https://partner.example/api';
@@ -77,7 +77,7 @@ describe.concurrent('presigned URLs', () => {
     expect(caller.sandbox.url).toBe(base);
   });
 
-  it('a sandbox that listens everywhere names an address that can be reached', async ({ expect }) => {
+  it('of a sandbox that listens on every address are reachable', async ({ expect }) => {
     const caller = await start({ host: '0.0.0.0' });
     await using _ = caller.sandbox;
     expect(caller.sandbox.url).toBe(`http://127.0.0.1:${caller.sandbox.address.port}`);
@@ -117,7 +117,7 @@ describe.concurrent('the log', () => {
     expect(lineOf({ ...record, ...members })).toBe(line);
   });
 
-  it('has a line for each request, with what was sent, and for each control call', async ({ expect }) => {
+  it('has a line for each request with what was sent, and one for each control call', async ({ expect }) => {
     const lines: string[] = [];
     const caller = await start({ log: (line) => lines.push(line), startAt: Date.UTC(2026, 0, 1), orders: 0 });
     await using _ = caller.sandbox;

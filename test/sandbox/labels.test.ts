@@ -25,18 +25,21 @@ describe.concurrent('labels (partner rules 4.3, 7.4.2)', () => {
   it.for([
     [1000, 1000],
     [86_400_000, 3_600_000],
-  ])('takes the lifetime of URLs, %d ms, but an hour at most', async ([urlTtlMs, works], { expect }) => {
-    const clock = new HandClock();
-    const caller = await start({ now: clock.now, urlTtlMs: urlTtlMs ?? 0 });
-    await using _ = caller.sandbox;
-    const { url } = (await caller.send(`/partner/label/${idOf(caller, true)}`)).json;
-    clock.advance((works ?? 0) - 1);
-    expect((await fetch(url)).status).toBe(200);
-    clock.advance(1);
-    expect((await fetch(url)).status).toBe(403);
-  });
+  ])(
+    'limits the lifetime of URLs to the configured %d ms, and to an hour',
+    async ([urlTtlMs, works], { expect }) => {
+      const clock = new HandClock();
+      const caller = await start({ now: clock.now, urlTtlMs: urlTtlMs ?? 0 });
+      await using _ = caller.sandbox;
+      const { url } = (await caller.send(`/partner/label/${idOf(caller, true)}`)).json;
+      clock.advance((works ?? 0) - 1);
+      expect((await fetch(url)).status).toBe(200);
+      clock.advance(1);
+      expect((await fetch(url)).status).toBe(403);
+    },
+  );
 
-  it('serves nothing to a URL that was altered', async ({ expect }) => {
+  it('serves nothing for an altered URL', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const [one = '', other = ''] = [...caller.sandbox.orders].filter(({ own }) => own).map(({ id }) => id);
@@ -50,7 +53,7 @@ describe.concurrent('labels (partner rules 4.3, 7.4.2)', () => {
       expect([bent, (await fetch(bent)).status]).toEqual([bent, 403]);
   });
 
-  it('is a PDF whose every offset holds, with a buyer, an address and a phone number', async ({ expect }) => {
+  it('are PDFs with correct offsets, a buyer, an address and a phone number', async ({ expect }) => {
     const caller = await start({ orders: 0 });
     await using _ = caller.sandbox;
     const { id } = caller.sandbox.orders.place({ sku: 'รองเท้า (1) \\', size: '9', price: 900 });
@@ -73,7 +76,7 @@ describe.concurrent('labels (partner rules 4.3, 7.4.2)', () => {
     expect(again).toBe(text);
   });
 
-  it('refuses a foreign order with a body that contradicts its status, and a missing one as every read does', async ({
+  it('rejects a foreign order with a body that contradicts its status, and a missing one like every read', async ({
     expect,
   }) => {
     const caller = await start();

@@ -12,30 +12,33 @@ describe.concurrent('live listings (partner rules 2.3, 4.3)', () => {
   it.for([
     ['ask', [500, 40]],
     ['preorder', [60]],
-  ] as const)('%s: pages of 500, newest first, the account alone', async ([type, sizes], { expect }) => {
-    const caller = await start();
-    await using _ = caller.sandbox;
-    const path = `/partner/live/listings/${type}?limit=7`;
-    expect((await caller.send(path)).json).toMatchObject({ type });
-    const all = await caller.pages(`/partner/live/listings/${type}`, 'listings');
-    expect(all.map((page) => page.length)).toEqual(sizes);
-    const rows = all.flat();
-    const times = rows.map((row) => row.created_at);
-    expect(times).toEqual(times.toSorted().toReversed());
-    const own = [...caller.sandbox.listings].filter((row) => row.own && row.listingType === type);
-    expect(new Set(rows.map((row) => row.order_id))).toEqual(new Set(own.map(({ id }) => id)));
-    expect(rows[0]).toEqual({
-      order_id: expect.stringMatching(/^L-\d{6}$/),
-      sku: expect.any(String),
-      size: expect.any(String),
-      price: expect.any(Number),
-      quantity: expect.any(Number),
-      created_at: expect.any(String),
-      updated_at: expect.any(String),
-    });
-  });
+  ] as const)(
+    '%s: come in pages of 500, newest first, only those of the account',
+    async ([type, sizes], { expect }) => {
+      const caller = await start();
+      await using _ = caller.sandbox;
+      const path = `/partner/live/listings/${type}?limit=7`;
+      expect((await caller.send(path)).json).toMatchObject({ type });
+      const all = await caller.pages(`/partner/live/listings/${type}`, 'listings');
+      expect(all.map((page) => page.length)).toEqual(sizes);
+      const rows = all.flat();
+      const times = rows.map((row) => row.created_at);
+      expect(times).toEqual(times.toSorted().toReversed());
+      const own = [...caller.sandbox.listings].filter((row) => row.own && row.listingType === type);
+      expect(new Set(rows.map((row) => row.order_id))).toEqual(new Set(own.map(({ id }) => id)));
+      expect(rows[0]).toEqual({
+        order_id: expect.stringMatching(/^L-\d{6}$/),
+        sku: expect.any(String),
+        size: expect.any(String),
+        price: expect.any(Number),
+        quantity: expect.any(Number),
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      });
+    },
+  );
 
-  it('refuses a type that there is not, and the cursor of the other type', async ({ expect }) => {
+  it('reject an unknown type, and a cursor of the other type', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const { json } = await caller.send(ASK);
@@ -49,7 +52,7 @@ describe.concurrent('live listings (partner rules 2.3, 4.3)', () => {
     }
   });
 
-  it('are the same from the same seed', async ({ expect }) => {
+  it('are the same for the same seed', async ({ expect }) => {
     const now = () => Date.UTC(2026, 10, 21);
     const [one, twin, other] = await Promise.all([3, 3, 4].map((seed) => start({ seed, now })));
     const all = (caller?: Caller) => [...(caller?.sandbox.listings ?? [])];
@@ -63,7 +66,7 @@ describe.concurrent.for([
   ['ask', '/partner/list/ask', '/partner/edit/listing', ASK],
   ['preorder', '/partner/list/preorder', '/partner/edit/preorder', PREORDER],
 ] as const)('%s: writes (partner rules 4.4)', ([type, create, edit, read]) => {
-  it('every call creates, and raises a price below 50 silently', async ({ expect }) => {
+  it('every create call adds a listing, and silently raises a price below 50', async ({ expect }) => {
     const caller = await start({ listings: 0 });
     await using _ = caller.sandbox;
     const sku = aSku(caller);
@@ -87,7 +90,7 @@ describe.concurrent.for([
     expect(await listed(caller, type === 'ask' ? PREORDER : ASK)).toEqual([]);
   });
 
-  it('an edit raises a price below 100 silently, and shows', async ({ expect }) => {
+  it('an edit silently raises a price below 100, and is visible', async ({ expect }) => {
     const caller = await start({ listings: 20 });
     await using _ = caller.sandbox;
     const id = (await listed(caller, read))[0]?.order_id;
@@ -102,7 +105,7 @@ describe.concurrent.for([
     }
   });
 
-  it('refuses what it cannot read, and keeps nothing of it', async ({ expect }) => {
+  it('invalid bodies are rejected and change nothing', async ({ expect }) => {
     const caller = await start({ listings: 2 });
     await using _ = caller.sandbox;
     const sku = aSku(caller);
@@ -138,7 +141,7 @@ describe.concurrent.for([
 });
 
 describe.concurrent('vacation mode (partner rules 4.4, 7.4.4)', () => {
-  it('answers an ask with 201 and status alone, creates nothing, and leaves pre-orders and edits as they are', async ({
+  it('answers an ask with 201 and only a status, creates nothing, and affects neither pre-orders nor edits', async ({
     expect,
   }) => {
     const caller = await start({ listings: 2, vacation: true });
@@ -156,8 +159,8 @@ describe.concurrent('vacation mode (partner rules 4.4, 7.4.4)', () => {
   });
 });
 
-describe.concurrent('the market and the listings', () => {
-  it('a listing moves no lowest price', async ({ expect }) => {
+describe.concurrent('listings in the market', () => {
+  it('do not move a lowest price', async ({ expect }) => {
     const caller = await start({ liveShare: 0 });
     await using _ = caller.sandbox;
     const sku = aSku(caller);
@@ -167,7 +170,7 @@ describe.concurrent('the market and the listings', () => {
     expect((await caller.lowest(sku)).text).toBe(before);
   });
 
-  it('listings sell piece by piece into pending orders until none is left', async ({ expect }) => {
+  it('sell piece by piece into pending orders until none is left', async ({ expect }) => {
     const caller = await start({ listings: 20, orders: 0, marketMoves: 1 });
     await using _ = caller.sandbox;
     const { listings, orders } = caller.sandbox;

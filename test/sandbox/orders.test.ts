@@ -10,7 +10,7 @@ describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
     ['processing', '/partner/processing/orders', ['pending', 'pre_order', 'process', 'matched'], [100, 36]],
     ['settled', '/partner/settled/orders', ['settled'], [100, 6]],
   ] as const)(
-    '%s: pages of 100, newest first, the account alone',
+    '%s: come in pages of 100, newest first, only those of the account',
     async ([type, path, statuses, sizes], { expect }) => {
       const caller = await start();
       await using _ = caller.sandbox;
@@ -35,7 +35,7 @@ describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
     },
   );
 
-  it('a page is full and the last at once', async ({ expect }) => {
+  it('a full page may also be the last one', async ({ expect }) => {
     const clock = new HandClock();
     const caller = await start({ orders: 0, now: clock.now });
     await using _ = caller.sandbox;
@@ -45,7 +45,7 @@ describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
     const path = '/partner/processing/orders';
     expect((await caller.pages(path, 'orders')).map((page) => page.length)).toEqual([100]);
     ids.push(place());
-    // All of one millisecond: the number decides.
+    // All have the same millisecond, so their number decides.
     const all = await caller.pages(path, 'orders');
     expect(all.map((page) => page.map((row) => row.order_id))).toEqual([
       ids.slice(1).toReversed(),
@@ -53,7 +53,7 @@ describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
     ]);
   });
 
-  it('what comes or leaves between two pages shifts nothing', async ({ expect }) => {
+  it('orders that come or go between two pages do not shift the others', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const path = '/partner/processing/orders';
@@ -65,7 +65,9 @@ describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
     expect(next.json.orders.map((row) => row.order_id)).toEqual(before.slice(100));
   });
 
-  it('refuses a cursor that is none, or of another endpoint; limit has no effect', async ({ expect }) => {
+  it('an invalid cursor or that of another endpoint is rejected, and limit has no effect', async ({
+    expect,
+  }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const { json } = await caller.send('/partner/processing/orders?limit=3');
@@ -112,7 +114,7 @@ describe.concurrent('one order (partner rules 2.2, 4.3, 7.4)', () => {
   });
 
   it.for(['/partner/', '/partner/payout/'])(
-    '%s{id}: missing and foreign are 400, never 404',
+    '%s{id}: missing and foreign orders are 400, never 404',
     async (path, { expect }) => {
       const caller = await start();
       await using _ = caller.sandbox;
@@ -130,7 +132,7 @@ describe.concurrent('one order (partner rules 2.2, 4.3, 7.4)', () => {
     },
   );
 
-  it('shows members nobody documented where the dialect sends such', async ({ expect }) => {
+  it('shows undocumented members if the dialect sends them', async ({ expect }) => {
     const caller = await start({ dialect: { extraFields: true } });
     await using _ = caller.sandbox;
     const id = ofStatus(caller, 'process');
@@ -142,7 +144,7 @@ describe.concurrent('seeded orders', () => {
   const facts = ({ sandbox }: Caller) =>
     [...sandbox.orders].map(({ createdAt: _c, updatedAt: _u, ...rest }) => rest);
 
-  it('are the same from the same seed, and others from another', async ({ expect }) => {
+  it('are the same for the same seed, and differ for another', async ({ expect }) => {
     const { now } = new HandClock();
     const callers = await Promise.all([7, 7, 8].map((seed) => start({ seed, now })));
     for (const { sandbox } of callers) sandbox.orders.step(500);
@@ -152,7 +154,9 @@ describe.concurrent('seeded orders', () => {
     await Promise.all(callers.map(({ sandbox }) => sandbox.close()));
   });
 
-  it('show every status from six on, and none where the catalog is empty', async ({ expect }) => {
+  it('show every status if there are at least six, and there are none in an empty catalog', async ({
+    expect,
+  }) => {
     const caller = await start({ orders: 6, foreignOrders: 0 });
     await using _ = caller.sandbox;
     expect(new Set([...caller.sandbox.orders].map(({ status }) => status)).size).toBe(6);
@@ -173,7 +177,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     'matched>settled',
   ]);
 
-  it('moves step by step along the documented ways, until all have come to an end', async ({ expect }) => {
+  it('follows only the documented moves, until every order has ended', async ({ expect }) => {
     const caller = await start({ orders: 0, foreignOrders: 5, autoConfirm: true });
     await using _ = caller.sandbox;
     const { orders } = caller.sandbox;
@@ -195,7 +199,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     expect([...orders].filter(({ own }) => !own).map(({ status }) => status)).toEqual(foreign);
   });
 
-  it('without a confirmation stays in process and pre_order, however long, where there is no deadline', async ({
+  it('stays in process and pre_order without a confirmation if there is no deadline, however long', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -213,7 +217,9 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     expect(new Set(waiting().map(([, fees]) => fees))).toEqual(new Set([0]));
   });
 
-  it('those at start have the whole deadline, and a state lasts three steps at least', async ({ expect }) => {
+  it('gives seeded orders the whole deadline, and lets a state last at least three steps', async ({
+    expect,
+  }) => {
     const clock = new HandClock();
     const caller = await start({ now: clock.now, confirmDeadlineMs: 60_000 });
     await using _ = caller.sandbox;
@@ -235,7 +241,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     expect(lasted.slice(0, 2)).toEqual(['pending', 'pending']);
   });
 
-  it('moved without a confirmation, an order carries the one fee that others carry', async ({ expect }) => {
+  it('charges an automatically confirmed order the fee exactly once', async ({ expect }) => {
     const caller = await start({ orders: 200, autoConfirm: true });
     await using _ = caller.sandbox;
     const { orders } = caller.sandbox;
@@ -246,7 +252,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     expect(new Set(fees)).toEqual(new Set([60]));
   });
 
-  it('has orders on either way at start', async ({ expect }) => {
+  it('has asks and pre-orders at start', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const kinds = new Set([...caller.sandbox.orders].map((order) => `${order.status} ${order.listingType}`));
@@ -264,7 +270,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     ]);
   });
 
-  it('goes on by itself with the market', async ({ expect }) => {
+  it('advances by itself with the market', async ({ expect }) => {
     const caller = await start({ marketIntervalMs: 2 });
     await using _ = caller.sandbox;
     const statuses = () => JSON.stringify([...caller.sandbox.orders].map(({ status }) => status));

@@ -6,7 +6,7 @@ const lines = (...each: (object | string)[]): string =>
   each.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n');
 
 describe('a catalog file', () => {
-  it('is what the price routes and the manifest have, beside generated SKUs or alone', async () => {
+  it('supplies the price routes and the manifest, next to generated SKUs or alone', async () => {
     const { skus, problems } = readOwnSkus(
       `\uFEFF${lines(
         {
@@ -43,7 +43,7 @@ describe('a catalog file', () => {
   });
 
   it.each(['constructor', '__proto__', 'toString'])(
-    'may have the size type %s, which nobody has: the market goes on',
+    'may have the uncommon size type %s, and the market still moves',
     async (sizeType) => {
       const { skus } = readOwnSkus(lines({ sku: 'MY-1', size_type: sizeType }));
       const caller = await start({ catalog: skus, skus: 0 });
@@ -55,7 +55,7 @@ describe('a catalog file', () => {
     },
   );
 
-  it('says what is wrong with each line, by its number', () => {
+  it('is rejected with the problems of each line, by its number', () => {
     const { problems } = readOwnSkus(
       lines(
         { sku: 'A' },
@@ -93,7 +93,7 @@ describe('a catalog file', () => {
     ]);
   });
 
-  it('names no more than twenty, and refuses an empty file', () => {
+  it('is rejected with at most twenty problems, and also if it is empty', () => {
     const { problems } = readOwnSkus('{\n'.repeat(50));
     expect([problems.length, problems.at(-1)]).toEqual([21, 'and 30 more']);
     expect(readOwnSkus('\n \n').problems).toEqual(['there is no SKU in it']);

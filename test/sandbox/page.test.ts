@@ -18,7 +18,7 @@ const unescape = (html: string): string =>
 
 const TOKEN = 'a-token-of-thirty-two-characters';
 
-/** The words that a shell makes of each curl line. */
+/** Splits each curl line into words, as a shell does. */
 async function shellWords(lines: readonly string[]): Promise<string[][]> {
   const echo = String.raw`curl() { for word; do printf '%s\0' "$word"; done; printf '\n\0'; }`;
   const { stdout } = await run('sh', ['-c', [echo, ...lines].join('\n')], { env: { CONTROL_TOKEN: TOKEN } });
@@ -28,7 +28,7 @@ async function shellWords(lines: readonly string[]): Promise<string[][]> {
     .map((words) => words.split('\0').slice(0, -1));
 }
 
-/** Does what curl does with those words, and returns the status of the answer. */
+/** Does what curl would do with these words, and returns the status of the answer. */
 async function curl(words: readonly string[]): Promise<number> {
   const headers: Record<string, string> = {};
   let method = 'GET';
@@ -50,7 +50,7 @@ async function curl(words: readonly string[]): Promise<number> {
 
 const pageOf = async ({ sandbox }: Caller) => read(await fetch(`${sandbox.url}/`));
 
-/** The rows of the table below a heading, as lists of cells. */
+/** Returns the rows of the table below a heading, as lists of cells. */
 function tableBelow(html: string, heading: string): string[][] {
   const [, below = ''] = html.split(`<h2>${heading}`);
   const [table = ''] = below.split('</table>');
@@ -62,7 +62,7 @@ function tableBelow(html: string, heading: string): string[][] {
 
 const lineIn = (cells: readonly string[]): string => /curl .*/.exec(cells.at(-1) ?? '')?.[0] ?? '';
 
-/** Runs every line of the page, in its order; returns those that did not succeed. */
+/** Runs every line of the page in order; returns those that failed. */
 async function runAll(caller: Caller): Promise<string[]> {
   const { text } = await pageOf(caller);
   const rows = [...tableBelow(text, 'Routes of the partner API'), ...tableBelow(text, 'Control routes')];
@@ -76,7 +76,7 @@ async function runAll(caller: Caller): Promise<string[]> {
 }
 
 describe.concurrent('the page', () => {
-  it('has a row for each route with a curl line that succeeds, as a shell runs it', async ({ expect }) => {
+  it('has a row for each route, with a curl line that succeeds in a shell', async ({ expect }) => {
     const caller = await start({ apiKey: `it's & "k"`, secret: '<s>', skus: 30 });
     await using _ = caller.sandbox;
     const page = await pageOf(caller);
@@ -102,7 +102,7 @@ describe.concurrent('the page', () => {
     ['an empty catalog without a snapshot', { skus: 0, initialSnapshot: false }],
     ['a token', { controlToken: TOKEN, orders: 0 }],
     ['an account on vacation', { vacation: true, listings: 0 }],
-  ])('all its lines succeed one after another, again and again: %s', async ([, options], { expect }) => {
+  ])('has lines that succeed one after another, again and again: %s', async ([, options], { expect }) => {
     const caller = await start({ rateLimit: 10_000, ...options });
     await using _ = caller.sandbox;
     for (let round = 0; round < 3; round += 1) {
@@ -111,7 +111,7 @@ describe.concurrent('the page', () => {
     }
   });
 
-  it('shows orders with their tracking, listings, intake, requests and the budget', async ({ expect }) => {
+  it('shows orders with tracking, listings, intake, requests and the budget', async ({ expect }) => {
     const caller = await start({ orders: 0, listings: 0, rateLimit: 50 });
     await using _ = caller.sandbox;
     const { orders, world } = caller.sandbox;
@@ -136,7 +136,7 @@ describe.concurrent('the page', () => {
     ]);
   });
 
-  it('stands on an empty catalog without a snapshot, needs no credential and is not counted', async ({
+  it('works with an empty catalog without a snapshot, needs no credential and is not counted', async ({
     expect,
   }) => {
     const caller = await start({ skus: 0, initialSnapshot: false, rateLimit: 1 });
@@ -146,9 +146,7 @@ describe.concurrent('the page', () => {
     expect((await caller.send('/partner/no/such')).status).toBe(404);
   });
 
-  it('is not given to a browser that came by another name, as by one bound to this address', async ({
-    expect,
-  }) => {
+  it('is withheld from a browser that used another host name, such as a rebound one', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const statuses = await Promise.all(

@@ -13,7 +13,7 @@ const unlisted = (): string[] => skusWhere(caller, (row) => !row.listed);
 const ghosts = (): string[] => skusWhere(caller, (row) => row.listed && row.answer === 'not_found');
 
 describe('single lookup (partner rules 4.1, 2.4)', () => {
-  it('answers the record of the present market', async () => {
+  it('answers the record of the current market', async () => {
     caller = await start();
     const [sku = ''] = quiet();
     caller.sandbox.world.setPrice(sku, '7.5', 4321);
@@ -35,7 +35,7 @@ describe('single lookup (partner rules 4.1, 2.4)', () => {
     expect(seen.headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  it('answers 400 with 0009 for what does not exist, ghosts of the manifest included', async () => {
+  it('answers 400 with 0009 for unknown SKUs, including ghosts of the manifest', async () => {
     caller = await start({ ghostShare: 0.05 });
     expect(ghosts()).toHaveLength(3);
     for (const sku of ['NOPE-001', 'hasOwnProperty', ...ghosts()]) {
@@ -70,7 +70,7 @@ describe('single lookup (partner rules 4.1, 2.4)', () => {
     expect(seen.json).toMatchObject({ statusCode: 400 });
   });
 
-  it('answers the service 500 on transient failure, which bulk puts in errors', async () => {
+  it('answers the service 500 for a transient failure, which bulk lists in errors', async () => {
     caller = await start();
     const [sku = ''] = quiet();
     caller.sandbox.world.setFailing(sku, true);
@@ -91,7 +91,7 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect(headers.get('cache-control')).toBe('no-store');
   });
 
-  it('collapses duplicates and counts both ways', async () => {
+  it('collapses duplicates and counts before and after', async () => {
     caller = await start();
     const [first = '', second = ''] = quiet();
     const { json } = await caller.bulk([first, second, first, 'NOPE', 'NOPE']);
@@ -99,7 +99,7 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect(Object.keys(json.results).toSorted()).toEqual([first, second].toSorted());
   });
 
-  it('computes only so many live SKUs a call; the rest are deferred, the others unaffected', async () => {
+  it('computes only the live budget per call, defers the rest and leaves other SKUs unaffected', async () => {
     caller = await start({ liveShare: 0.5, liveBudget: 5, ghostShare: 0.05 });
     const asked = [...live(), ...quiet(), ...ghosts()];
     const { json } = await caller.bulk(asked);
@@ -110,7 +110,7 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect(caller.sandbox.requests.at(-1)).toMatchObject({ liveComputed: 5, route: 'bulk' });
   });
 
-  it('holds all calls and single lookups under a hidden ceiling of live computations', async () => {
+  it('limits live computations of all calls and single lookups by a hidden ceiling', async () => {
     const clock = new HandClock();
     caller = await start({ liveShare: 0.5, liveCeilingPerMinute: 7, now: clock.now });
     const resolved = async (): Promise<number> =>
@@ -124,14 +124,14 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect(await resolved()).toBe(5);
   });
 
-  it('charges mislisted SKUs, and the whole catalog during an incident', async () => {
+  it('computes mislisted SKUs live, and the whole catalog during an incident', async () => {
     caller = await start({ liveShare: 0, mislistedShare: 0.5, ghostShare: 0 });
     expect((await caller.bulk(quiet())).json.deferred).toHaveLength(25);
     caller.sandbox.world.setIncident(true);
     expect((await caller.bulk(quiet())).json.deferred).toHaveLength(55);
   });
 
-  it('refuses more than 100 SKUs, duplicates counted', async () => {
+  it('rejects more than 100 SKUs, duplicates included', async () => {
     caller = await start();
     const [sku = ''] = quiet();
     expect((await caller.bulk(Array.from({ length: 100 }, () => sku))).status).toBe(200);
@@ -140,7 +140,7 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect(Object.keys(seen.json)).toEqual(['statusCode', 'message']);
   });
 
-  it('refuses a body without the list, and ignores keys it does not know', async () => {
+  it('rejects a body without the list, and ignores unknown keys', async () => {
     caller = await start();
     for (const bad of [undefined, 'A', { 0: 'A' }, [1], null]) {
       expect(await caller.bulk(bad)).toMatchObject({ status: 400, json: { statusCode: 400 } });
@@ -151,7 +151,7 @@ describe('bulk lookup (partner rules 4.1, 2.5)', () => {
     expect((await caller.bulk(['NOPE'], 'items')).status).toBe(400);
   });
 
-  it('partitions whatever is asked: results, not_found, deferred and errors are the de-duplicated input', async () => {
+  it('puts each SKU asked for into exactly one of results, not_found, deferred and errors', async () => {
     caller = await start({ liveShare: 0.3, ghostShare: 0.1, rateLimit: 100_000, liveCeilingPerMinute: 40 });
     const known = skusWhere(caller, () => true);
     for (const sku of known.slice(5, 12)) caller.sandbox.world.setFailing(sku, true);

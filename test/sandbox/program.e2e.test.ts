@@ -17,7 +17,7 @@ async function catalogFile(text: string) {
   return { file, [Symbol.asyncDispose]: async () => rm(folder, { recursive: true }) };
 }
 
-test('the command takes own SKUs, a time and a token, and logs each request on stderr', async ({
+test('the command accepts own SKUs, a time and a token, and logs each request on stderr', async ({
   expect,
 }) => {
   await using catalog = await catalogFile('{"sku": "MY-1", "sizes": {"9": 4800}}\n{"sku": "MY-2"}\n');
@@ -47,7 +47,7 @@ test('the command takes own SKUs, a time and a token, and logs each request on s
   expect(await program.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('where its port is taken it says what to do', async ({ expect, onTestFinished }) => {
+test('if its port is taken, it says what to do', async ({ expect, onTestFinished }) => {
   const other = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void other.close());
   await once(other, 'listening');
@@ -58,7 +58,7 @@ test('where its port is taken it says what to do', async ({ expect, onTestFinish
   expect(stderr).toContain('what to do: use --port');
 });
 
-test('a catalog file with wrong lines keeps it from starting: each is named, beside the other options', async ({
+test('a catalog file with invalid lines prevents the start, and each is named with the invalid options', async ({
   expect,
 }) => {
   await using catalog = await catalogFile('{"sku": "A"}\nnonsense\n{"sku": "A", "sizes": {"9": "5"}}\n');

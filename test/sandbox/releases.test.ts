@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { control, opened } from './control-support.ts';
 
 describe.concurrent('control: releases', () => {
-  it('moves most sizes of most SKUs of a line, and nothing else', async ({ expect }) => {
+  it('moves most sizes of most SKUs of a model line, and nothing else', async ({ expect }) => {
     const caller = await opened({ skus: 600 });
     await using _ = caller.sandbox;
     const { world } = caller.sandbox;
@@ -26,7 +26,7 @@ describe.concurrent('control: releases', () => {
     expect(moved.size / inLine.size).toBeLessThan(1);
   });
 
-  it('takes the line with most live SKUs where none is named, and says where there is none', async ({
+  it('takes the line with most live SKUs if none is named, and answers 404 for an unknown one', async ({
     expect,
   }) => {
     const caller = await opened({ skus: 600, liveShare: 0.5 });

@@ -27,7 +27,7 @@ describe.concurrent('the table of routes', () => {
     expect(matchRoute(method, path)).toEqual(name === null ? null : { name, params });
   });
 
-  it('has a fixed path go before one with parameters, wherever they stand', ({ expect }) => {
+  it('prefers a fixed path to one with parameters, whatever their order', ({ expect }) => {
     const route = { ...ROUTES.order, summary: '' };
     const matches = createMatcher({
       both: { ...route, path: '/partner/{a}/{b}' },
@@ -40,7 +40,7 @@ describe.concurrent('the table of routes', () => {
     expect(names).toEqual(['fixed', 'one', 'both', undefined]);
   });
 
-  it('is what the help lists', ({ expect }) => {
+  it('matches what the help lists', ({ expect }) => {
     const lines = routeLines();
     expect(lines).toHaveLength(Object.keys(ROUTES).length);
     for (const [index, { method, path, summary }] of Object.values(ROUTES).entries())
@@ -49,7 +49,7 @@ describe.concurrent('the table of routes', () => {
 });
 
 describe.concurrent('every route of the API', () => {
-  it('says how its success may be cached (partner rules 8.cache), and nothing of it on a refusal', async ({
+  it('sends Cache-Control with a success (partner rules 8.cache), and none with a rejection', async ({
     expect,
   }) => {
     const caller = await start({ liveShare: 0 });
@@ -77,7 +77,7 @@ describe.concurrent('every route of the API', () => {
     expect((await caller.send('/partner/O-999999')).headers.get('cache-control')).toBeNull();
   });
 
-  it('counts against one limit, reads and writes alike', async ({ expect }) => {
+  it('counts against one limit, for reads and writes alike', async ({ expect }) => {
     const clock = new HandClock();
     const api = Object.values(ROUTES).filter(({ origin }) => origin === 'api');
     const caller = await start({ rateLimit: api.length, now: clock.now });

@@ -7,7 +7,7 @@ import { skusWhere, start, type Caller } from './support.ts';
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
-/** The Content-Encoding of an answer, which fetch hides. */
+/** Returns the Content-Encoding of an answer, which fetch hides. */
 function encodingOf(path: string, accept?: string): Promise<string | undefined> {
   const headers = { authorization: caller.basic(), ...(accept ? { 'accept-encoding': accept } : {}) };
   return new Promise((resolve, reject) => {
@@ -19,7 +19,7 @@ function encodingOf(path: string, accept?: string): Promise<string | undefined> 
 }
 
 describe('general conventions (partner rules 1, 7)', () => {
-  it('gzips successful answers when asked to, and no refusals', async () => {
+  it('gzips successful answers if asked to, but not rejections', async () => {
     caller = await start();
     expect(await encodingOf('/partner/catalog/manifest', 'gzip, deflate')).toBe('gzip');
     expect(await encodingOf('/partner/catalog/manifest')).toBeUndefined();
@@ -27,7 +27,7 @@ describe('general conventions (partner rules 1, 7)', () => {
     expect((await caller.manifest()).json).toMatchObject({ sku_count: 60 });
   });
 
-  it('answers 404 for a route or a method that does not exist, after the authorizer', async () => {
+  it('answers 404 for an unknown route or method, after the authorizer', async () => {
     caller = await start();
     for (const [path, method] of [
       ['/partner/no/such', 'GET'],
@@ -42,7 +42,7 @@ describe('general conventions (partner rules 1, 7)', () => {
     expect((await fetch(`${caller.sandbox.url}/partner/catalog`)).status).toBe(401);
   });
 
-  it('records what came in', async () => {
+  it('records every request', async () => {
     caller = await start({ liveShare: 0.5 });
     const asked = skusWhere(caller, (row) => row.priceSource === 'live').slice(0, 2);
     await caller.bulk(asked);
@@ -63,7 +63,7 @@ describe('general conventions (partner rules 1, 7)', () => {
     });
   });
 
-  it('moves by itself when told to, and stops with the server', async () => {
+  it('moves by itself if told to, and stops with the server', async () => {
     caller = await start({ marketIntervalMs: 5, snapshotIntervalMs: 10, marketMoves: 20 });
     const first = caller.sandbox.world.newestSnapshot() ?? '';
     await eventually(async () => expect((await caller.delta(first)).json.changed.length).toBeGreaterThan(0));
@@ -76,13 +76,13 @@ describe('general conventions (partner rules 1, 7)', () => {
     await expect(fetch(caller.sandbox.url)).rejects.toThrow('fetch failed');
   });
 
-  it('refuses an address that is taken', async () => {
+  it('rejects an address that is taken', async () => {
     caller = await start();
     const { port } = new URL(caller.sandbox.url);
     await expect(startSandbox({ skus: 1, port: Number(port) })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
-  it('refuses lengths that no timer can wait for; where the clock stands, nothing that happens by itself has one', async () => {
+  it('rejects intervals too long for a timer, except those that a stopped clock never starts', async () => {
     const long = { marketIntervalMs: 2 ** 31, snapshotIntervalMs: 30 * 86_400_000 };
     const named = (name: string) =>
       expect.stringMatching(`^${name}: expected milliseconds from 0 to `) as string;
@@ -97,7 +97,7 @@ describe('general conventions (partner rules 1, 7)', () => {
     expect(stands.options).toMatchObject(long);
   });
 
-  it('builds the same world from the same seed', async () => {
+  it('builds the same world for the same seed', async () => {
     caller = await start({ seed: 7 });
     await using twin = await startSandbox({ skus: 60, noopShare: 0, seed: 7 });
     await using other = await startSandbox({ skus: 60, noopShare: 0, seed: 8 });
@@ -111,7 +111,7 @@ describe('general conventions (partner rules 1, 7)', () => {
 });
 
 describe('dialects (the parts the partner does not document)', () => {
-  it('renames and reshapes everything that is not documented', async () => {
+  it('rename and reshape everything that is undocumented', async () => {
     caller = await start({
       liveShare: 0.2,
       liveBudget: 1,
@@ -146,7 +146,7 @@ describe('dialects (the parts the partner does not document)', () => {
     expect((await caller.delta(String(manifest['version']))).json.changed).toEqual([{ id: 'ONE' }]);
   });
 
-  it('sends prices as text, and members nobody documented', async () => {
+  it('send prices as text, and undocumented members', async () => {
     caller = await start({ dialect: { entries: 'string', extraFields: true } });
     caller.sandbox.world.add('ONE', { sizes: { '7': 500, '8': null } });
     const { json } = await caller.lowest('ONE');

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.ts';
 
-/** A wall clock that moves only when told. */
+/** A wall clock that advances only when told to. */
 export class HandClock {
   #now = Date.UTC(2026, 10, 21, 9, 0, 0, 125);
   readonly now = (): number => this.#now;
@@ -88,12 +88,12 @@ export class Caller {
     });
   }
 
-  /** A write, with its JSON body. */
+  /** Sends a write with a JSON body. */
   write(method: 'POST' | 'PUT', path: string, body: unknown): Promise<Seen> {
     return this.send(path, { method, body: typeof body === 'string' ? body : JSON.stringify(body) });
   }
 
-  /** Every page of a list, from the first to the one without a next. */
+  /** Returns every page of a list, from the first to the one without a next cursor. */
   async pages(path: string, key: 'orders' | 'listings'): Promise<Row[][]> {
     const all: Row[][] = [];
     for (let target: string | null = path; target !== null;) {
@@ -110,7 +110,7 @@ export class Caller {
   }
 }
 
-/** Starts a sandbox and hands back its caller. */
+/** Starts a sandbox and returns its caller. */
 export async function start(options: SandboxOptions = {}): Promise<Caller> {
   return new Caller(await startSandbox({ skus: 60, noopShare: 0, ...options }));
 }
@@ -129,12 +129,12 @@ export async function read(response: Response): Promise<Seen> {
   try {
     json = JSON.parse(text);
   } catch {
-    // Some answers are not JSON: those tests look at the text.
+    // Some answers are not JSON; their tests use the text.
   }
   return { status: response.status, headers: response.headers, text, json: json as Body };
 }
 
-/** SKUs of the present truth that fit, in catalog order. */
+/** Returns the matching SKUs of the current truth, in catalog order. */
 export function skusWhere(
   caller: Caller,
   fits: (row: { listed: boolean; priceSource: string | null; answer: string }) => boolean,

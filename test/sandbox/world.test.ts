@@ -16,7 +16,7 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('churn'), moves: fc.integer({ min: 0, max: 29 }) }) },
 );
 
-/** Holds a delta against the truths frozen at its two ends. */
+/** Checks a delta against the truths frozen at its two ends. */
 function checkDelta(
   before: Map<string, TruthRow>,
   after: Map<string, TruthRow>,
@@ -37,8 +37,8 @@ function checkDelta(
   expect(delta.now_live.toSorted()).toEqual(live.toSorted());
 }
 
-describe('deltas over any history', () => {
-  it('never miss a snapshot-priced SKU, name exactly what was removed, and judge now_live at the end', async () => {
+describe('deltas across any history', () => {
+  it('never miss a snapshot-priced SKU, name exactly the removed ones, and judge now_live at the end', async () => {
     let run = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -83,7 +83,7 @@ describe('deltas over any history', () => {
     );
   });
 
-  it('mean the same hash only for the same sizes and prices', async () => {
+  it('give the same hash only to the same sizes and prices', async () => {
     caller = await start({ skus: 50 });
     const { world } = caller.sandbox;
     const seen = new Map<string, string>();
@@ -104,7 +104,7 @@ describe('deltas over any history', () => {
 });
 
 describe('random moves', () => {
-  it('bring about every kind of change', async () => {
+  it('cause every kind of change', async () => {
     caller = await start({ skus: 300, liveShare: 0.1 });
     const { world } = caller.sandbox;
     const before = world.truth();
@@ -130,7 +130,7 @@ describe('random moves', () => {
     }
   });
 
-  it('starts at once with the exact kinds that were asked for', async () => {
+  it('start quickly with the exact numbers of each kind', async () => {
     const before = performance.now();
     caller = await start({ skus: 5000, unlistedShare: 0.01, ghostShare: 0.002, liveShare: 0.05 });
     expect(performance.now() - before).toBeLessThan(10_000);

@@ -11,7 +11,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
   it.for([
     ['process', 'ask', 'matched'],
     ['pre_order', 'preorder', 'process'],
-  ] as const)('of %s moves it, not at once', async ([status, listingType, to], { expect }) => {
+  ] as const)('of %s moves the order, with a delay', async ([status, listingType, to], { expect }) => {
     const clock = new HandClock();
     const caller = await start({ orders: 0, now: clock.now, confirmDelayMs: 5000 });
     await using _ = caller.sandbox;
@@ -26,7 +26,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
     expect((await caller.send(`/partner/${id}`)).json.status).toBe(to);
   });
 
-  it('costs the fee again at each repeat while the status has not moved, and moves once', async ({
+  it('costs the fee again at each repeat until the status changes, and moves the order once', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -43,7 +43,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
     expect(payouts).toEqual([
       [200, 60, 840],
       [200, 120, 780],
-      // The move that the first call started took place in between.
+      // The move that the first call started has happened in between.
       [400, 120, 780],
     ]);
     expect((await caller.send(`/partner/${id}`)).json).toMatchObject({
@@ -52,7 +52,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
     });
   });
 
-  it('records the fee and deducts nothing where the account does not ship', async ({ expect }) => {
+  it('records the fee and deducts nothing if the account does not ship', async ({ expect }) => {
     const caller = await start({ orders: 0, sellerShipping: false });
     await using _ = caller.sandbox;
     const { id } = caller.sandbox.orders.place(GOODS, { status: 'process' });
@@ -64,7 +64,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
     expect((await caller.send(`/partner/payout/${id}`)).json['expected_payout']).toBe(840);
   });
 
-  it('refuses other states by name, missing and foreign orders, and what it cannot read', async ({
+  it('rejects orders in other states by name, missing and foreign orders, and invalid bodies', async ({
     expect,
   }) => {
     const caller = await start();
@@ -90,7 +90,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
     expect(JSON.stringify([...caller.sandbox.orders])).toBe(before);
   });
 
-  it('a confirmed order waits for its move, whatever else happens, unless it is moved by hand', async ({
+  it('makes an order wait for its move, whatever else happens, unless it is moved by hand', async ({
     expect,
   }) => {
     const clock = new HandClock();
@@ -110,9 +110,7 @@ describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
 describe.concurrent('tracking (partner rules 4.4, 7.4.2 and 7.4.6)', () => {
   const row = (order_id: string, tracking_number: string) => ({ order_id, tracking_number });
 
-  it('skips what does not exist, and stops at what is not ours, with the earlier ones written', async ({
-    expect,
-  }) => {
+  it('skips missing orders, and stops at a foreign one with the earlier rows written', async ({ expect }) => {
     const caller = await start({ orders: 0 });
     await using _ = caller.sandbox;
     const { orders } = caller.sandbox;
@@ -140,7 +138,7 @@ describe.concurrent('tracking (partner rules 4.4, 7.4.2 and 7.4.6)', () => {
     expect(orders.find(theirs)?.tracking).toBeNull();
   });
 
-  it('refuses a body of another shape before anything is written', async ({ expect }) => {
+  it('rejects a malformed body before anything is written', async ({ expect }) => {
     const caller = await start({ orders: 0 });
     await using _ = caller.sandbox;
     const { id } = caller.sandbox.orders.place(GOODS);
@@ -160,7 +158,7 @@ describe.concurrent('tracking (partner rules 4.4, 7.4.2 and 7.4.6)', () => {
 });
 
 describe.concurrent('ready-to-ship batch (partner rules 4.4, 7.2)', () => {
-  it('stores price, quantity and size as they were sent', async ({ expect }) => {
+  it('stores price, quantity and size as sent', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const [sku = '', other = ''] = skusWhere(caller, (row) => row.listed);
@@ -173,7 +171,7 @@ describe.concurrent('ready-to-ship batch (partner rules 4.4, 7.2)', () => {
     expect([...caller.sandbox.intake]).toEqual(items);
   });
 
-  it('rejects a call for one SKU with its own body, and stores nothing of it', async ({ expect }) => {
+  it('rejects the whole call for one bad SKU with its own body, and stores nothing', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
     const [sku = ''] = skusWhere(caller, (row) => row.listed);
@@ -190,8 +188,8 @@ describe.concurrent('ready-to-ship batch (partner rules 4.4, 7.2)', () => {
   });
 });
 
-describe.concurrent('a refused write', () => {
-  it('changes nothing: throttled, or with a wrong secret', async ({ expect }) => {
+describe.concurrent('a rejected write', () => {
+  it('changes nothing, whether throttled or sent with a wrong secret', async ({ expect }) => {
     const caller = await start({ rateLimit: 1 });
     await using _ = caller.sandbox;
     const { orders, listings, intake } = caller.sandbox;

@@ -10,10 +10,10 @@ const KEPT_LINES = 200;
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** A daemon as a process of its own, which is started again whenever it has ended. */
+/** A daemon in its own process, which is restarted whenever it has ended. */
 export class Daemon {
   readonly name: string;
-  /** Ends that nobody had asked for, with its last lines. */
+  /** Ends that were not requested, each with its last lines. */
   readonly unexpected: string[] = [];
   readonly lines: string[] = [];
   starts = 0;
@@ -58,7 +58,7 @@ export class Daemon {
     });
   }
 
-  /** Freezes it, as a host that sleeps does. */
+  /** Freezes the process, as on a host that sleeps. */
   pause(): void {
     this.#stopped = this.#child?.kill('SIGSTOP') ?? false;
   }
@@ -68,7 +68,7 @@ export class Daemon {
     this.#stopped = false;
   }
 
-  /** Ends it by this signal, and waits for that. */
+  /** Ends the process by this signal, and waits until it is gone. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const child = this.#child;
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
@@ -80,7 +80,7 @@ export class Daemon {
   }
 }
 
-/** Resident memory in bytes and open files of a process; null where it is gone. Linux only. */
+/** Returns the resident memory in bytes and the open files of a process; null if it is gone. Linux only. */
 export function footprint(pid: number | null): { readonly rss: number; readonly files: number } | null {
   try {
     const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');

@@ -2,22 +2,22 @@ import type { Daemon } from './daemon.ts';
 import { PARTNER_DISRUPTIONS } from './partner-disruptions.ts';
 import type { Site } from './site.ts';
 
-/** What a disruption does it to, and what it draws from. */
+/** What a disruption acts on, and its source of randomness. */
 export interface Scene {
   readonly site: Site;
   readonly sandbox: Site['sandbox'];
   readonly random: () => number;
-  /** Keeps the names of SKUs for its end. */
+  /** Keeps the names of SKUs until the disruption ends. */
   readonly remember: (sku: string) => void;
   readonly remembered: () => readonly string[];
 }
 
-/** Something that goes wrong, at once or until `end`. */
+/** Something that goes wrong, either at once or until `end`. */
 export interface Disruption {
   readonly name: string;
-  /** At most so long. */
+  /** The longest it lasts. */
   readonly seconds?: number;
-  /** Why it cannot be had here. */
+  /** Returns why it is impossible here. */
   readonly missing?: (site: Site) => string | null;
   readonly begin: (scene: Scene) => void | Promise<void>;
   readonly end?: (scene: Scene) => void | Promise<void>;
@@ -26,12 +26,12 @@ export interface Disruption {
 const daemonOf = ({ site, random }: Scene): Daemon =>
   site.daemons[Math.floor(random() * site.daemons.length)] as Daemon;
 
-/** The first daemon is never killed: its memory is what is watched over the whole time. */
+/** The first daemon is never killed, because its memory is watched over the whole run. */
 const mortal = ({ site }: Scene): Daemon => site.daemons.at(-1) as Daemon;
 
 const paused = new Set<Daemon>();
 
-/** A clock that is wrong by so much, for a while. */
+/** Returns a disruption in which a clock is off by `hours` for a while. */
 const clock = (of: 'database' | 'daemons', hours: number): Disruption => ({
   name: `the clock of the ${of} is ${Math.abs(hours)} h ${hours < 0 ? 'behind' : 'ahead'}`,
   seconds: 20,
@@ -83,7 +83,7 @@ export const DISRUPTIONS: readonly Disruption[] = [
   { name: 'all sessions terminated', begin: ({ site }) => site.terminateSessions() },
   { name: 'a crash of Postgres', begin: ({ site }) => site.crashPostgres() },
   {
-    // Sockets that stay open, and carry nothing.
+    // Sockets that stay open but carry nothing.
     name: 'connections to Postgres fall silent',
     seconds: 40,
     begin: ({ site }) => site.database.set({ blackHole: true }),

@@ -13,9 +13,9 @@ const AT_ONCE = 1000;
 const EVERY_MS = 1000;
 
 /**
- * Follows catalog.changes as a seller's program does: from a copy of all prices and its position on, change by
- * change, whatever becomes of its connection. Counts what comes twice, out of order, or does not follow from what
- * came before.
+ * Follows catalog.changes as a seller's program does: from a copy of all prices and its position, change by
+ * change, whatever happens to its connection. Counts changes that come twice, out of order, or do not follow from
+ * earlier ones.
  */
 export class Follower {
   readonly faults: string[] = [];
@@ -31,7 +31,7 @@ export class Follower {
     this.sql = sql;
   }
 
-  /** Copies the prices and the position that goes with them, and begins to follow. */
+  /** Copies the prices with their position, and starts to follow. */
   async start(): Promise<void> {
     const [{ position, prices }] = await this.sql<[{ position: string; prices: [string, number][] | null }]>`
       select catalog.changes_position()::text as position,
@@ -80,7 +80,7 @@ export class Follower {
     if (this.faults.length < 5) this.faults.push(text);
   }
 
-  /** Ends following once everything has come, and compares what came with what there is. */
+  /** Stops following once everything has arrived, and compares it with what there is. */
   async end(): Promise<void> {
     this.#stopping.abort();
     await this.#following;

@@ -1,19 +1,19 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** What must not grow, each by its name: bytes, or a number of files. */
+/** What must not grow, by name: bytes, or a number of files. */
 export type Sample = Readonly<Record<string, number>>;
 
-/** So much more than at first, in its unit, is no growth; and so many times as much. */
+/** Growth is accepted up to this much more than at first, in its unit, or up to this factor. */
 const ALLOWED: readonly (readonly [of: RegExp, more: number, times: number])[] = [
   [/files$/, 20, 1.5],
   [/rss$/, 40 * 2 ** 20, 1.3],
   [/./, 4 * 2 ** 20, 2],
 ];
 
-/** Histories are meant to grow. */
+/** Histories are expected to grow. */
 const HISTORY = /^catalog\.(price|product)_history/;
 
-/** Bytes of every table of the mirror and of its queues, indexes included. */
+/** Returns the bytes of every table of the mirror and its queues, indexes included. */
 export async function tableSizes(sql: Sql): Promise<Sample> {
   const rows = await sql<{ name: string; bytes: number }[]>`
     select format('%s.%s', schemaname, relname) as name, pg_total_relation_size(relid)::float8 as bytes
@@ -23,12 +23,12 @@ export async function tableSizes(sql: Sql): Promise<Sample> {
   );
 }
 
-/** Larger than in the middle third by this part: still growing. */
+/** A last third that exceeds the middle third by this share is still growing. */
 const STILL_GROWING = 0.1;
 
 /**
- * What was larger in the last third than in the first, by more than comes and goes, and than in the middle: a table
- * that a mass of changes has made large once keeps its room, and uses it again.
+ * Returns what was larger in the last third than in the first, beyond the accepted growth, and larger than in the
+ * middle: a table that one mass of changes has made large keeps its space and reuses it.
  */
 export function grown(samples: readonly Sample[]): string[] {
   const third = Math.floor(samples.length / 3);

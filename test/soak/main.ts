@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util';
 import { BACKENDS, type Backend, soak } from './soak.ts';
 
 /*
- * npm run test:soak [-- --minutes 60 --seed N --queues redis|postgres|both --without 'clock,disk'] Two daemons, a
- * Postgres, a partner that moves and a follower of the changes, for so many minutes, while what goes wrong is drawn
- * by the seed (CONTRIBUTING.md says what). Exit code 1 where anything that is promised did not hold.
+ * npm run test:soak [-- --minutes 60 --seed N --queues redis|postgres|both --without 'clock,disk'] runs two
+ * daemons, a Postgres, a partner whose market moves and a follower of the changes for that many minutes, with
+ * disruptions drawn from the seed (CONTRIBUTING.md lists them). Exits with 1 if any promise was broken.
  */
 
 const { values } = parseArgs({

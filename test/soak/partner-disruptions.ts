@@ -4,7 +4,7 @@ import type { Disruption } from './disruptions.ts';
 
 type Route = 'bulk' | 'delta' | 'manifest' | 'file' | '*';
 
-/** A SKU that is listed and priced. */
+/** Returns a SKU that is listed and priced. */
 function someSku({ world }: Sandbox, random: () => number): string {
   const listed = [...world.truth().values()].filter(({ listed, answer }) => listed && answer === 'record');
   return listed[Math.floor(random() * listed.length)]?.sku ?? '';
@@ -20,7 +20,7 @@ const fault = (
     void sandbox.faults.add({ ...fault, times: 1 + Math.floor(random() * most) }),
 });
 
-/** The partner goes on answering so until the disruption is over. */
+/** Returns a disruption that lasts until `end`. */
 const spell = (
   name: string,
   seconds: number,
@@ -35,7 +35,7 @@ const spell = (
 
 const list = (json: Json, name: string, value: unknown): object => ({ ...(json as object), [name]: value });
 
-/** What the partner and the way to it may do within the words of its documentation. */
+/** What the partner and the network may do without contradicting the partner's documentation. */
 export const PARTNER_DISRUPTIONS: readonly Disruption[] = [
   fault(
     '500 of the price route',

@@ -14,10 +14,10 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { Daemon, type Env } from './daemon.ts';
 import { tableSizes, type Sample } from './growth.ts';
 
-/** Requests a minute of the account, and of the partner that counts them. */
+/** Requests per minute of the account, also as counted by the partner. */
 const RATE = 1200;
 
-/** An hour of life in minutes: everything comes due some fifty times as often as by default. */
+/** An hour's activity in minutes: everything comes due some fifty times as often as by default. */
 const SETTINGS: Env = {
   PARTNER_RATE_LIMIT: String(RATE),
   PARTNER_TIMEOUT: '5s',
@@ -49,27 +49,27 @@ export interface Disk {
   free(): Promise<void>;
 }
 
-/** A Postgres, a partner, two daemons and the ways between them. */
+/** A Postgres, a partner, two daemons and the connections between them. */
 export interface Site extends AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly daemons: readonly Daemon[];
-  /** Past all disruptions but a crash of the server. */
+  /** A connection that avoids all disruptions except a crash of the server. */
   readonly sql: Sql;
-  /** The daemons' way to Postgres. */
+  /** The daemons' connection to Postgres. */
   readonly database: Proxy;
   readonly clocks: Clocks | null;
   readonly disk: Disk | null;
   terminateSessions(): Promise<void>;
   crashPostgres(): Promise<void>;
-  /** Loses so much of what the queues hold: all of it, or a part. */
+  /** Deletes what the queues hold: all of it for a share of 1, otherwise half. */
   emptyQueues(share: number): Promise<void>;
-  /** What must not grow besides the daemons themselves. */
+  /** Returns what must not grow, apart from the daemons themselves. */
   sample(): Promise<Sample>;
 }
 
 /**
- * Clocks that can be moved without moving those of the machine, where libfaketime is installed. Monotonic ones stay
- * right.
+ * Returns clocks that can be moved without moving the machine's; null without libfaketime. Monotonic clocks stay
+ * correct.
  */
 function movableClocks(folder: string): Clocks | null {
   const library = FAKETIME.find((path) => path !== '' && existsSync(path));
@@ -91,7 +91,7 @@ function movableClocks(folder: string): Clocks | null {
 
 const DISK_MB = 1500;
 
-/** A small disk for Postgres alone, where this process may mount one. */
+/** Mounts a small disk for Postgres alone; null if this process may not mount one. */
 async function smallDisk(folder: string): Promise<Disk | null> {
   await mkdir(folder);
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MB}m,mode=0711`, 'tmpfs', folder]);

@@ -17,29 +17,29 @@ export interface SoakOptions {
   readonly backend: Backend;
   readonly minutes: number;
   readonly seed: number;
-  /** Words of the names of disruptions that are left out. */
+  /** Words in the names of disruptions to leave out. */
   readonly without: readonly string[];
 }
 
 type Say = (text: string) => void;
 
 const MINUTE_MS = 60_000;
-/** The first fill. */
+/** The longest first fill. */
 const FILL_MS = 3 * MINUTE_MS;
 /**
- * After the last disruption the mirror equals the truth within this: a failed delta waits a minute, what was in error
- * two times, and an incident that only deferrals told of is tried every ten minutes; until then a round over all SKUs
- * takes calls of five.
+ * The longest time until the mirror equals the truth after the last disruption: a failed delta waits a minute, a
+ * SKU in error waits twice, and an incident that only deferrals revealed is retried every ten minutes; until then
+ * a round over all SKUs takes calls of five.
  */
 const SETTLES_MS = 15 * MINUTE_MS;
 const MARKET_MS = 1000;
 const SNAPSHOT_EVERY = 10;
 const GAP_MS = 30_000;
-/** Shorter runs do not tell what grows. */
+/** Shorter runs cannot show what grows. */
 const MIN_SAMPLES = 60;
 const SAMPLE_MS = 5000;
 
-/** The market moves, and snapshots are built, until it is stopped. */
+/** Moves the market and builds snapshots until stopped. */
 function moveMarket({ sandbox }: Site, stop: AbortSignal): void {
   let steps = 0;
   const timer = setInterval(() => {
@@ -50,7 +50,7 @@ function moveMarket({ sandbox }: Site, stop: AbortSignal): void {
   stop.addEventListener('abort', () => clearInterval(timer));
 }
 
-/** Refusals of the partner for its rate, which it answers with 403 and nothing here answers on purpose. */
+/** Counts the partner's rejections for the rate: 403, which nothing here answers on purpose. */
 function countThrottled({ sandbox }: Site, stop: AbortSignal): () => number {
   let throttled = 0;
   let from = 0;
@@ -64,7 +64,7 @@ function countThrottled({ sandbox }: Site, stop: AbortSignal): () => number {
   return () => throttled;
 }
 
-/** Draws one disruption after the other until stopped; each is over before the next of its kind of list begins. */
+/** Draws one disruption after the other until stopped; each is over before the next one from its list starts. */
 async function makeDisruption(
   site: Site,
   of: readonly Disruption[],
@@ -97,12 +97,12 @@ async function makeDisruption(
     } finally {
       await disruption.end?.(scene);
     }
-    // What was set aside alone waits an hour: somebody has mended it, and says so.
+    // A SKU that fails even alone waits an hour, unless somebody has fixed the cause and refreshes it.
     if (skus.length > 0) await refreshSkus(site.sql, skus).catch(() => {});
   }
 }
 
-/** The truth is in the mirror; rejects with what differs. */
+/** Waits until the mirror holds the truth; rejects with what differs. */
 async function settled(site: Site): Promise<number> {
   const from = performance.now();
   await eventually(
@@ -116,7 +116,7 @@ async function settled(site: Site): Promise<number> {
   return (performance.now() - from) / 1000;
 }
 
-/** Runs one soak; returns what did not hold. */
+/** Runs one soak; returns the promises that were broken. */
 export async function soak(options: SoakOptions, say: Say): Promise<string[]> {
   const { backend, minutes, seed, without } = options;
   if (backend === 'redis' && !hasRedisServer) {

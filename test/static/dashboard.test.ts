@@ -20,7 +20,7 @@ const ROOT = new URL('../../', import.meta.url);
 const panels = DASHBOARD.panels.filter(({ type }) => type !== 'row');
 const everything = [...PANEL_EXPRESSIONS, ...MARK_EXPRESSIONS, ...RULE_EXPRESSIONS];
 
-test('every panel says what it shows, in which unit, with which legend', () => {
+test('every panel has a title, a description, a unit and a legend', () => {
   expect(panels.length).toBeGreaterThan(30);
   for (const { title, description, fieldConfig, datasource, targets = [] } of panels) {
     expect(`${title}. ${description}`).toMatch(/^[A-Z].{3,}\. .{20,}[.:)]$/);
@@ -37,7 +37,7 @@ test('every panel says what it shows, in which unit, with which legend', () => {
   expect(new Set(DASHBOARD.panels.map(({ id }) => id)).size).toBe(DASHBOARD.panels.length);
 });
 
-test('every label in a legend is one that the expression keeps', () => {
+test('every label in a legend is kept by its expression', () => {
   const lost = panels.flatMap(({ title, targets = [] }) =>
     targets.flatMap(({ expr, legendFormat }) =>
       [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]
@@ -52,7 +52,7 @@ test('every label in a legend is one that the expression keeps', () => {
   expect(lost).toEqual([]);
 });
 
-test('a panel that shows names has a colour for every name that there can be', async () => {
+test('a panel that shows names has a colour for every possible name', async () => {
   const metrics = createMetrics({ version: '1' });
   metrics.setMirror(scrapeOf(STATS));
   const text = await metrics.text();
@@ -69,7 +69,7 @@ test('a panel that shows names has a colour for every name that there can be', a
   }
 });
 
-test('the panels fill their lines and do not overlap', () => {
+test('the panels fill their rows and do not overlap', () => {
   const taken = new Set<string>();
   for (const { title, gridPos } of DASHBOARD.panels) {
     expect(gridPos.x + gridPos.w, `panel ${title}`).toBeLessThanOrEqual(24);
@@ -83,7 +83,7 @@ test('the panels fill their lines and do not overlap', () => {
   expect(taken.size % 24).toBe(0);
 });
 
-test('every link leads to a file of the repository', () => {
+test('every link leads to a file in the repository', () => {
   const urls = [DASHBOARD, ...DASHBOARD.panels].flatMap(({ links = [] }) => links.map(({ url }) => url));
   expect(urls.length).toBeGreaterThan(15);
   for (const url of urls) {
@@ -92,13 +92,13 @@ test('every link leads to a file of the repository', () => {
   }
 });
 
-test('each runbook is linked by a panel', () => {
+test('every runbook is linked from a panel', () => {
   const linked = DASHBOARD.panels.flatMap(({ links = [] }) => links.map(({ url }) => url.split('/').at(-1)));
   const books = readdirSync(new URL('ops/runbooks/', ROOT));
   expect(books.filter((book) => !linked.includes(book))).toEqual([]);
 });
 
-test('variables have their names, and the data source is the provisioned one', () => {
+test('only the known variables are used, and the data source is the provisioned one', () => {
   const { list } = DASHBOARD.templating;
   expect(list.map(({ name }) => name)).toEqual(['datasource', 'job', 'instance', 'repository']);
   expect(list[0]?.current?.value).toBe(DATASOURCE_UID);
@@ -106,7 +106,7 @@ test('variables have their names, and the data source is the provisioned one', (
   expect(used).toEqual(new Set(['__all', '__rate_interval', 'datasource', 'job', 'instance', 'repository']));
 });
 
-test('a panel shows the chosen mirror only, or each mirror by its name', () => {
+test('a panel shows only the chosen mirror, or all mirrors by name', () => {
   for (const { title, targets = [] } of panels) {
     for (const { expr, legendFormat } of targets) {
       const all = /by \(job\b/.test(expr);
@@ -129,12 +129,12 @@ test('the mirror is chosen before its daemons, one at a time', () => {
   });
 });
 
-test('links lead to the repository of package.json, unless another one is written at the top', () => {
+test('links lead to the repository of package.json by default', () => {
   const variable = DASHBOARD.templating.list.find(({ name }) => name === 'repository');
   expect(variable?.query).toBe(FILES);
 });
 
-test('what is read from Postgres is not added up over daemons, what a process counts is not taken of one', () => {
+test('values read from Postgres are not summed over daemons, and counters of daemons are', () => {
   const counted = Object.entries<Metric>(METRICS).flatMap(([name, metric]) => ('on' in metric ? [name] : []));
   for (const { where, expr } of everything) {
     for (const { metric } of selectorsOf(expr)) {
@@ -149,7 +149,7 @@ test('what is read from Postgres is not added up over daemons, what a process co
   }
 });
 
-test('every metric of ours is on the dashboard or in a rule', () => {
+test('every metric of ours is used on the dashboard or in a rule', () => {
   const exported = Object.keys(METRICS).map((name) => PREFIX + name);
   const used = new Set(
     everything.flatMap(({ expr }) =>

@@ -10,26 +10,26 @@ import { callsIn, checkCall, howRun, LINES, NOT_RUN } from '../docs/shell.ts';
 
 const blocks = blocksOfCode();
 
-test.each([...(await outputs())])('%s is as `npm run docs` writes it', (file, text) => {
-  // Compared here: a difference of thousands of lines says no more than the name.
+test.each([...(await outputs())])('%s is up to date with `npm run docs`', (file, text) => {
+  // Compared here, because a difference of thousands of lines says no more than the name.
   expect(read(file) === text).toBe(true);
 });
 
-test('every block from the code is in a document, and no other document has any', () => {
+test('every block from the code is in a document, and only the listed documents contain any', () => {
   expect(DOCUMENTS.flatMap((document) => markedIn(read(document))).toSorted()).toEqual(
     Object.keys(blocks).toSorted(),
   );
   expect(PAGES.filter((page) => markedIn(read(page)).length > 0).toSorted()).toEqual(DOCUMENTS.toSorted());
 });
 
-test('a marker without a block is an error, text between markers is replaced, text beside them is not', () => {
+test('only text between markers is replaced, and a marker without a block is an error', () => {
   const marked = (inside: string) =>
     `a\n<!-- b c, written by \`npm run docs\` -->\n${inside}<!-- end of b c -->\nd\n`;
   expect(rewritten(marked('old\nlines\n'), { 'b c': 'new' })).toBe(marked('new\n'));
   expect(() => rewritten(marked(''), {})).toThrow('no such block: b c');
 });
 
-/** The anchors of a page: those of its headings, as GitHub makes them, and those that it sets itself. */
+/** Returns the anchors of a page: those of its headings, as GitHub makes them, and its explicit ones. */
 function anchorsOf(page: string): string[] {
   const text = read(page).replaceAll(/^```[\s\S]*?^```$/gm, '');
   const headings = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
@@ -41,7 +41,7 @@ function anchorsOf(page: string): string[] {
   return [...headings, ...[...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)];
 }
 
-test('every link leads to a file and a heading that are there', () => {
+test('every link leads to an existing file and heading', () => {
   const links = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => [page, target] as const),
   ).filter(([, target]) => !/^https?:/.test(target));
@@ -54,7 +54,7 @@ test('every link leads to a file and a heading that are there', () => {
   expect(broken).toEqual([]);
 });
 
-test('every page is reached from the README', () => {
+test('every page can be reached from the README', () => {
   const seen = new Set(['README.md']);
   for (const page of seen)
     for (const [, target = ''] of read(page).matchAll(/\]\(([^)\s#]+\.md)[^)]*\)/g))
@@ -62,11 +62,11 @@ test('every page is reached from the README', () => {
   expect(PAGES.filter((page) => !seen.has(page))).toEqual([]);
 });
 
-test.each(codeBlocks('sh'))('$page:$line: the shell can read it', ({ text }) => {
+test.each(codeBlocks('sh'))('$page:$line: the shell can parse it', ({ text }) => {
   expect(spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' }).stderr).toBe('');
 });
 
-test('every call of the program, in blocks and within sentences, has arguments that it takes', () => {
+test('every call of the program has valid arguments, in blocks and within sentences', () => {
   const spoken = PAGES.flatMap((page) =>
     [...read(page).matchAll(/`((?:npm start|catalog-mirror) [^`\n]*)`/g)].map(([, text = '']) => ({
       where: page,
@@ -91,13 +91,13 @@ test('every call of the program, in blocks and within sentences, has arguments t
 });
 
 test.each(LINES.filter((line) => howRun(line) !== undefined))(
-  '$where: $text is not run, and holds',
+  '$where: $text is not run, but holds',
   (line) => {
     expect(() => howRun(line)?.check(line.text)).not.toThrow();
   },
 );
 
-test('every reason for not running a command is needed', () => {
+test('every reason for not running a command applies to one', () => {
   const used = new Set(LINES.map((line) => howRun(line)));
   expect(NOT_RUN.filter((reason) => !used.has(reason)).map(({ because }) => because)).toEqual([]);
 });

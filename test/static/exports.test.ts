@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 /**
- * What names things by words of its own: the package's exports, the sandbox (the partner's), tables (SQL's), and a
- * command (as it is typed).
+ * Files that take names from elsewhere: the package's exports, the sandbox (from the partner), tables (from SQL),
+ * and a command (as it is typed).
  */
 const BY_OTHERS = /^src\/(client\/|sandbox\/|store\/schema|cli\/follow\.ts)/;
 const EXPORTED =
@@ -12,7 +12,7 @@ const EXPORTED =
 
 /** A file's own functions. */
 const LOCAL = /^(?:(?:async )?function\*? (\w+)|const (\w+) = (?:async )?(?:<[^;=]*>)?\([^;]*?=>)/gm;
-/** Modules in which no function is called as one that another file of the module exports. */
+/** Modules in which no local function has the name of an export of another file of the module. */
 const WITHOUT_TWINS = /^src\/(?!cli\/|store\/)(\w+)\//;
 
 const paths = execFileSync('git', ['ls-files', 'src/*.ts'], { encoding: 'utf8' }).trim().split('\n');
@@ -21,14 +21,14 @@ for (const path of paths.filter((one) => !BY_OTHERS.test(one)))
   for (const [, name = ''] of readFileSync(path, 'utf8').matchAll(EXPORTED))
     files.set(name, (files.get(name) ?? new Set()).add(path));
 
-test('no two files of src export the same name', () => {
+test('no two files in src export the same name', () => {
   expect(files.size).toBeGreaterThan(1000);
   expect([...files].filter(([, found]) => found.size > 1).map(([name, found]) => [name, ...found])).toEqual(
     [],
   );
 });
 
-test('no function that a file keeps to itself is called as one that its module exports', () => {
+test('no local function has the name of an export of its module', () => {
   const moduleOf = (path: string) => WITHOUT_TWINS.exec(path)?.[1];
   let count = 0;
   const twins = paths.flatMap((path) => {

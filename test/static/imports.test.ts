@@ -3,9 +3,9 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 /**
- * Which module may import which: the way of the data, in one direction. `main` are main.ts and bin.ts, which import
- * launch.ts and version.ts too. A module may always import itself. The sandbox imports nothing, so that it cannot
- * share a misreading.
+ * Which module may import which: along the flow of data, in one direction. `main` is main.ts and bin.ts, which
+ * also import launch.ts and version.ts. A module may always import itself. The sandbox imports nothing, so that it
+ * cannot share a misreading.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],
@@ -54,7 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   main: ['lib', 'cli', 'config'],
 };
 
-/** The same inside `store`; the room `store` are the files beside the others. */
+/** The same within `store`; the room `store` contains the files next to the other rooms. */
 const STORE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   connection: [],
   store: ['connection'],
@@ -76,7 +76,7 @@ const SRC = resolve(import.meta.dirname, '../../src');
 function moduleOf(file: string): string {
   const path = relative(SRC, file);
   if (path.includes('/')) return path.split('/')[0] ?? '';
-  // What the package says of itself, and how it is launched, know nothing of the rest.
+  // The package's own data and its launch depend on nothing else.
   return path === 'main.ts' || path === 'bin.ts' ? 'main' : 'lib';
 }
 
@@ -106,11 +106,11 @@ const TABLES = [
 describe.each(TABLES)('$heading', ({ heading, root, mayImport, roomOf }) => {
   const own = files.filter((file) => file.startsWith(`${root}/`));
 
-  test('every room is in the table, and has files', () => {
+  test('every room is in the table and has files', () => {
     expect([...new Set(own.map(roomOf))].toSorted()).toEqual(Object.keys(mayImport).toSorted());
   });
 
-  test('imports run one way', () => {
+  test('imports follow the table', () => {
     const breaches = own.flatMap((file) =>
       importsOf(file)
         .filter((target) => target.startsWith(`${root}/`))
@@ -122,13 +122,13 @@ describe.each(TABLES)('$heading', ({ heading, root, mayImport, roomOf }) => {
     expect(breaches).toEqual([]);
   });
 
-  test('the table itself has no circle', () => {
+  test('the table itself has no cycle', () => {
     const reaches = (from: string, seen: readonly string[]): boolean =>
       (mayImport[from] ?? []).some((to) => seen.includes(to) || reaches(to, [...seen, to]));
     expect(Object.keys(mayImport).filter((room) => reaches(room, [room]))).toEqual([]);
   });
 
-  test('ARCHITECTURE.md has the table as it is here', () => {
+  test('ARCHITECTURE.md contains this table', () => {
     const page = readFileSync(resolve(SRC, '../ARCHITECTURE.md'), 'utf8');
     const [, section = ''] = page.split(`## ${heading}\n`);
     const [table = ''] = section.split('\n## ');
@@ -141,7 +141,7 @@ describe.each(TABLES)('$heading', ({ heading, root, mayImport, roomOf }) => {
   });
 });
 
-test('no files import each other in a circle, not for types either', () => {
+test('no files import each other in a cycle, not even for types', () => {
   let imports = files.flatMap((from) => importsOf(from).map((to) => ({ from, to })));
   for (let before = Infinity; imports.length < before;) {
     before = imports.length;
@@ -149,13 +149,13 @@ test('no files import each other in a circle, not for types either', () => {
       new Set(imports.map((one) => one.from)),
       new Set(imports.map((one) => one.to)),
     ];
-    // In a circle each file imports one that imports another, and is imported by one that is imported.
+    // In a cycle each file imports one that imports another, and is imported by one that is imported.
     imports = imports.filter(({ from, to }) => imported.has(from) && importing.has(to));
   }
   expect(imports.map(({ from, to }) => `${relative(SRC, from)} imports ${relative(SRC, to)}`)).toEqual([]);
 });
 
-test('the environment is read only in config/config.ts, and what is of no use in it taken out by one other file', () => {
+test('only config/config.ts reads the environment, and one other file removes variables from it', () => {
   const readers = files.filter((file) => /process\.env|from 'node:process'/.test(readFileSync(file, 'utf8')));
   expect(readers.map((file) => relative(SRC, file)).toSorted()).toEqual([
     'config/config.ts',
@@ -163,12 +163,12 @@ test('the environment is read only in config/config.ts, and what is of no use in
   ]);
 });
 
-test('texts with keys of others are parsed by lib/json.ts', () => {
+test('JSON with foreign keys is parsed by lib/json.ts', () => {
   const others = files
     .filter((file) => readFileSync(file, 'utf8').includes('JSON.parse('))
     .map((file) => relative(SRC, file));
   expect(others.filter((file) => /^(?:partner|pace|store|sync|follow|client|status)\//.test(file))).toEqual([
-    // Texts that are whole strings or of our own.
+    // JSON that is a plain string or our own.
     'partner/repeated-members.ts',
     'store/catalog/learned-names.ts',
     'store/setup/journal.ts',

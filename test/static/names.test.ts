@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-/** What is cited and not defined here: names of Postgres and of libraries, endings of names, a recipe's example. */
+/**
+ * Cited names that are not defined here: those of Postgres and of libraries, endings of names, an example in a
+ * recipe.
+ */
 const OTHERS: ReadonlySet<string> = new Set([
   'autovacuum_vacuum_cost_delay',
   'autovacuum_vacuum_insert_scale_factor',
@@ -16,9 +19,11 @@ const OTHERS: ReadonlySet<string> = new Set([
   'add_colour',
 ]);
 
-/** Comments of src, and the documents about the code, cite names. */
+/** Texts whose citations are checked: comments in src, and the documents about the code. */
 const CITES = /^(src\/.*\.ts|ARCHITECTURE\.md|CONTRIBUTING\.md|docs\/internals\.md)$/;
-/** Where cited names exist. Without migrations, which have the names that later ones drop, and without this file. */
+/**
+ * Where cited names may be defined. Not in migrations, which contain names that later ones drop, nor in this file.
+ */
 const DEFINES =
   /^(?!test\/static\/names|package-lock)([\w-]+\/.*\.(ts|js|mjs|css|json|ya?ml)|drizzle\/objects\/.*\.sql|\.env\.example|\.ci\/\w+|[\w.-]+\.(ts|json|yml)|Dockerfile)$/;
 const COMMENT = /\/\*[\s\S]*?\*\/|(?<![:'"`\w/])\/\/[^\n]*/g;
@@ -38,7 +43,7 @@ function definedWords(): Set<string> {
 
 const words = definedWords();
 
-/** The identifiers in backticks, and the paths of files, that the code does not have. */
+/** Returns identifiers in backticks and paths of files that the code does not contain. */
 function unknownNames(text: string): string[] {
   const quoted = [...text.matchAll(/`([^`\n]+)`/g)].flatMap(
     ([, code = '']) => code.match(/\b[a-z_]\w*/gi) ?? [],
@@ -50,7 +55,7 @@ function unknownNames(text: string): string[] {
   ];
 }
 
-test('names and files that comments and documents cite exist', () => {
+test('every name and file cited in comments and documents exists', () => {
   const found = files
     .filter((path) => CITES.test(path))
     .flatMap((path) => {

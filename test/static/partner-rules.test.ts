@@ -7,7 +7,7 @@ import { OPEN } from '../conformance/open.ts';
 import { ROWS } from '../conformance/rows.ts';
 import { read, ROOT } from '../docs/markdown.ts';
 
-/** Everything that people write in this repository; this file has what the others must not. */
+/** Everything that people write in this repository; this file contains what the others must not. */
 const TEXTS = globSync(
   [
     '{src,test,bench,ops,drizzle,docs,examples}/**/*.{ts,sql,md,yml,yaml,txt}',
@@ -20,7 +20,7 @@ const TEXTS = globSync(
   .filter((file) => basename(file) !== 'partner-rules.test.ts' && !file.startsWith('.ci/cache'))
   .map((file) => ({ file, text: joined(read(file)) }));
 
-/** A text whose comments have no line breaks: a citation may go on in the next line. */
+/** Joins the lines of comments, because a citation may continue on the next line. */
 function joined(text: string): string {
   return text.replaceAll(/\n[ \t]*(?:\*(?!\/)|\/\/|--|#)[ \t]+/g, ' ');
 }
@@ -36,7 +36,7 @@ const CITATION = new RegExp(
   'gi',
 );
 
-/** The references of every citation in a text; a citation without any has the empty one. */
+/** Returns the references of every citation in a text; a citation without any has an empty one. */
 function citedIn(text: string): { few: boolean; references: string[] }[] {
   return [...text.matchAll(CITATION)].map(([, word = '', list = '']) => ({
     few: word.toLowerCase() === 'rule',
@@ -44,11 +44,11 @@ function citedIn(text: string): { few: boolean; references: string[] }[] {
   }));
 }
 
-test('every citation of a partner rule is in docs/partner-rules.md', () => {
+test('every cited partner rule is in docs/partner-rules.md', () => {
   const cited = TEXTS.flatMap(({ file, text }) => citedIn(text).map((citation) => ({ file, ...citation })));
   expect(cited.length).toBeGreaterThan(150);
   expect(cited.filter(({ references }) => !references.every(resolves))).toEqual([]);
-  // The singular is for one rule, so that the form of a citation says whether to look for a row or for a section.
+  // The singular is for a single rule, so the form of a citation tells whether to look for a row or a section.
   const one = new Set(IDS);
   expect(
     cited.filter(({ few, references }) => few && !(references.length === 1 && one.has(references[0] ?? ''))),
@@ -62,13 +62,13 @@ test.each([
   ['a partner rule of its own', ['']],
   ['Partner rules 7.3, 4.1 and 4.2: a code', []],
   ['(partner rules 8.cache; partner rule 8.cache.bulk). Partner rules 5.5, row by row', []],
-])('of %j, these do not resolve: %j', (text, unresolved) => {
+])('in %j, these references do not resolve: %j', (text, unresolved) => {
   const references = citedIn(joined(text)).flatMap((citation) => citation.references);
   expect(references.length).toBeGreaterThan(0);
   expect(references.filter((reference) => !resolves(reference))).toEqual(unresolved);
 });
 
-test('the page has an anchor for every rule, and a heading for every section', () => {
+test('the page has an anchor for every rule and a heading for every section', () => {
   const page = read('docs/partner-rules.md');
   const anchors = [...page.matchAll(/<a id="rule-([^"]+)"><\/a>/g)].map(([, id = '']) => id);
   expect(anchors.toSorted()).toEqual(IDS.toSorted());
@@ -78,7 +78,7 @@ test('the page has an anchor for every rule, and a heading for every section', (
   expect(headings).toEqual(headings.toSorted());
 });
 
-test('a fact that is left open has an id of its own, and names settings that there are', () => {
+test('every open fact has its own id, and names only existing settings', () => {
   expect(Object.keys(OPEN).filter((id) => Object.hasOwn(ROWS, id) || !id.endsWith('.open'))).toEqual([]);
   const names = new Set<string>(VARIABLES.map(({ name }) => name));
   const settings = Object.values(OPEN).flatMap(
@@ -88,10 +88,10 @@ test('a fact that is left open has an id of its own, and names settings that the
   expect(settings.filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** Files that programs other than this one make, by name. */
+/** Files that other programs create, by name. */
 const MADE_ELSEWHERE = new Set(['notes.md']);
 
-test('no text cites a document that the repository does not have', () => {
+test('no text cites a document that is not in the repository', () => {
   const documents = new Set(TEXTS.map(({ file }) => basename(file)));
   const named = TEXTS.flatMap(({ file, text }) =>
     [...text.matchAll(/[\w./-]*\w\.md\b/g)].map(([name]) => ({ file, name })),
@@ -103,7 +103,7 @@ test('no text cites a document that the repository does not have', () => {
   expect(absent).toEqual([]);
 });
 
-test('no text cites a section of a document other than those rules', () => {
+test('no text cites a section of any other document', () => {
   const astray = TEXTS.flatMap(({ file, text }) =>
     [
       ...text.matchAll(

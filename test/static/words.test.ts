@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-/** Private words, and what is said instead. Names that are fixed for users are taken out of the text before. */
+/** Private words, each with its replacement. Names that users rely on are removed from the text first. */
 const GONE: readonly (readonly [RegExp, string])[] = [
   [
     /\b(lookPrice|look_price|nextLooks|LookAhead|LiveLook|looksPerMinute|firstLooks)\b/,
@@ -38,31 +38,31 @@ const GONE: readonly (readonly [RegExp, string])[] = [
   [/\bskusPerCall\b/, 'bulk.maxSkus, or bulkMaxSkus outside of that group'],
 ];
 
-/** Names that users rely on: events, values of labels, columns and members, also as the package's types have them. */
+/** Names that users rely on: events, values of labels, columns and members, also in the package's types. */
 const FIXED =
   /pace\.silenced|library\.noise|\bowed_(lane|reason|since)\b|sku_trust\.owed|'(owed|silence|probe)'|`(owed|backlog\.owed)`|because="[^"]*"|id="owed"|#owed\b|\bestimate\.owed\b|k\.owed\b|AS owed\b|next_look_at|\bowed(Reason|Lane|Since)\b|\bisOwed\b|\bnextLookAt\b/g;
 /** In the status, `owed` is also a member of `status.json`. */
 const MEMBER = new RegExp(`${FIXED.source}|\\bowed\\b`, 'g');
-/** The sandbox speaks the partner's words; its seller's neighbours are foreign. */
+/** The sandbox uses the partner's words, such as foreign orders. */
 const READ = /^(src\/(?!sandbox\/).*\.ts|docs\/.*\.md|ops\/.*\.md|[A-Z]+\.md)$/;
 
 const files = execFileSync('git', ['ls-files'], { encoding: 'utf8' })
   .split('\n')
   .filter((path) => READ.test(path));
 
-/** The line, and the same with the words of camelCase names apart. */
+/** Returns the line, and a version with camelCase names split into words. */
 function readings(line: string): readonly string[] {
   const apart = line.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2');
   return apart === line ? [line] : [line, apart];
 }
 
-/** Whether a text may have one: what has none as a whole need not be read line by line. */
+/** Decides whether a text may contain a private word; otherwise its lines need not be read one by one. */
 function isSuspect(text: string): boolean {
   const read = readings(text);
   return GONE.some(([word]) => read.some((reading) => word.test(reading)));
 }
 
-/** The private word that a line of the file has, each with what to say; none: an empty list. */
+/** Returns the private words in a line of the file, each with its replacement. */
 function privateWords(path: string, line: string): string[] {
   const read = readings(line.replace(path.startsWith('src/status/') ? MEMBER : FIXED, ''));
   return GONE.flatMap(([word, instead]) => {
@@ -82,11 +82,11 @@ test.each([
   expect(privateWords('src/a.ts', line)[0]).toContain(word);
 });
 
-test('names that users rely on are no private words', () => {
+test('names that users rely on are not private words', () => {
   expect(privateWords('src/a.ts', 'const { owedReason, isOwed, nextLookAt, followed } = row;')).toEqual([]);
 });
 
-test('private words do not occur in the code and the documents', () => {
+test('private words occur neither in the code nor in the documents', () => {
   expect(files.length).toBeGreaterThan(100);
   const found = files.flatMap((path) => {
     const text = readFileSync(path, 'utf8');

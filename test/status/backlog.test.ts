@@ -4,7 +4,7 @@ import { estimateBacklog } from '../../src/status/format.ts';
 import type { CatalogCounts } from '../../src/store/status/counts.ts';
 import { CASES, factsOf, mirrorWith, NOW } from './cases.ts';
 
-/** A hundred SKUs, so many of which were never priced; of these, so many were asked and failed. */
+/** Codes for a hundred SKUs: `pending` were never priced, and of these `unanswered` were asked and failed. */
 const codes = (pending: number, unanswered: number, due: Record<string, number>) => {
   const skus: CatalogCounts['skus'] = [
     { state: 'priced', priceSource: 'snapshot', count: 100 - pending },
@@ -35,21 +35,21 @@ test.each<[string, number, number, Record<string, number>, string[]]>([
 
 const owing = (count: number, reason = 'changed') => ({ due: [{ reason, count, oldestAgeSeconds: 1 }] });
 
-test('the estimate: whole calls at the present ceiling, beside the turns of live SKUs', () => {
+test('the estimate counts whole calls at the current ceiling, minus those for live refreshes', () => {
   // 1000 live SKUs in 30 minutes, 5 a call: 6.67 calls a minute of 118.
   const estimate = estimateBacklog(mirrorWith({ stats: owing(11_800) }), NOW);
   expect(estimate).toMatchObject({ owed: 11_800, minutes: 1, least: 1, sure: 'sure', because: [] });
   expect(estimate.most).toBeCloseTo(118 / (118 - 1000 / 30 / 5), 5);
 });
 
-test('the estimate: live SKUs by their budget, and by the partner’s ceiling', () => {
+test('the estimate for live SKUs follows their budget and the partner’s ceiling', () => {
   const stats = owing(590, 'live');
   expect(estimateBacklog(mirrorWith({ stats }), NOW).minutes).toBe(1);
   const live = { computedPerMinute: 0, ceilingPerMinute: 59, longestWaitSeconds: null };
   expect(estimateBacklog(mirrorWith({ stats: { ...stats, live } }), NOW).minutes).toBe(10);
 });
 
-test('the estimate: a back-off comes first, and a lower pace may recover', () => {
+test('the estimate adds the back-off first, and allows for a lowered pace to recover', () => {
   const pace = {
     ...CASES['backing off'].stats.pace,
     ceilingPerMinute: 59,
@@ -60,7 +60,7 @@ test('the estimate: a back-off comes first, and a lower pace may recover', () =>
   expect(estimate.because).toEqual(['requests are being rejected']);
 });
 
-test('the estimate: nothing is promised where nobody works, calls fail or requests are refused for good', () => {
+test('the estimate is unknown if no daemon runs, calls fail or the credential is suspected', () => {
   for (const [status, why] of [
     [mirrorWith({ daemons: 0 }), 'no daemon is running'],
     [CASES['calls failing'], 'bulk calls are failing'],
@@ -75,7 +75,7 @@ test('the estimate: nothing is promised where nobody works, calls fail or reques
     });
 });
 
-test('the estimate: no bound where live turns take every request', () => {
+test('the estimate has no upper bound if live refreshes use every request', () => {
   const skus = [{ state: 'priced', priceSource: 'live' as const, count: 100_000 }];
   expect(estimateBacklog(mirrorWith({ stats: { ...owing(500), skus } }), NOW)).toMatchObject({
     most: null,
@@ -84,7 +84,7 @@ test('the estimate: no bound where live turns take every request', () => {
   });
 });
 
-test("the estimate: while the partner's live source fails, nobody knows when live SKUs are done", () => {
+test("while the partner's live source fails, the estimate for live SKUs is unknown", () => {
   const liveOutage = { since: NOW };
   const because = ["the partner's live source is failing"];
   const due = [...owing(11_790).due, ...owing(10, 'deferred').due];
@@ -105,7 +105,7 @@ test("the estimate: while the partner's live source fails, nobody knows when liv
   });
 });
 
-test('the estimate: nothing due takes no time, whatever else there is', () => {
+test('the estimate is zero if nothing is due, whatever else is wrong', () => {
   expect(estimateBacklog(mirrorWith({ stats: { due: [] }, daemons: 0 }), NOW)).toMatchObject({
     owed: 0,
     minutes: 0,

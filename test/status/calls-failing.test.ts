@@ -3,7 +3,7 @@ import { judgeHealth as judge } from '../../src/status/health.ts';
 import type { Lacking } from '../../src/store/setup/privileges.ts';
 import { CASES, factsOf } from './cases.ts';
 
-test('calls that read no SKU blame the name of their list, unless some were answered with it before', () => {
+test('calls that read no SKU blame the configured list name, unless that name has worked before', () => {
   const facts = factsOf(CASES.healthy);
   const tasks = facts.tasks.map((one) =>
     one.task === 'reprice' ? { ...one, outcome: 'no-skus-read' } : one,
@@ -14,7 +14,7 @@ test('calls that read no SKU blame the name of their list, unless some were answ
   expect(textOf(3600)).toContain('reads no SKU from bulk calls, though it did 60m ago; it is retried');
 });
 
-/** What is said of a mirror whose calls have ended with such faults since an answer was stored. */
+/** Returns the text for a mirror whose last `faults` calls since a stored answer ended with this fault. */
 function saidOf(fault: string, faults: number, lacking: Lacking[] = []): string | undefined {
   const facts = factsOf(CASES.healthy);
   const tasks = facts.tasks.map((one) =>
@@ -28,21 +28,21 @@ function saidOf(fault: string, faults: number, lacking: Lacking[] = []): string 
 
 const NO_SELECT: Lacking[] = [{ kind: 'table', name: 'catalog.products', privileges: ['SELECT'] }];
 
-test('calls that Postgres refuses statements of are said to fail from the second on, with what it answers', () => {
+test('calls whose statements Postgres rejects are reported from the second on, with its SQLSTATE', () => {
   expect(saidOf('42703', 1)).toBeUndefined();
   expect(saidOf('42703', 2)).toMatch(/^Postgres refuses statements .*SQLSTATE 42703, 2 times.*`job\.failed`/);
   expect(saidOf('42703', 2, NO_SELECT)).not.toContain('lacks');
   expect(saidOf('defect', 3)).toMatch(/^bulk calls are failing for an error of the daemon's own \(3 times\)/);
 });
 
-test('where the role lacks a privilege, that is named, or else where to look for it', () => {
+test('the text names the privilege that the role lacks, or else where to look for it', () => {
   expect(saidOf('42501', 2, NO_SELECT)).toMatch(
     /42501.*: the mirror's role lacks SELECT on catalog\.products; `catalog-mirror doctor` has the GRANT/,
   );
   expect(saidOf('42501', 2)).toMatch(/SQLSTATE 42501.*`job\.failed`/);
 });
 
-test('rows that Postgres rejects for a privilege name it, or whose it is', () => {
+test('rows that Postgres rejects for a privilege: the text names it, or says whose trigger lacks it', () => {
   const notStored = { skus: 1, last: 'S1', sample: 'SQLSTATE 42501, by a privilege that is lacking' };
   const textOf = (lacksPrivilege: boolean, lacking: Lacking[]) =>
     judge({ ...factsOf(CASES.healthy), notStored: { ...notStored, lacksPrivilege }, lacking }).reasons[0]
@@ -56,7 +56,7 @@ test('rows that Postgres rejects for a privilege name it, or whose it is', () =>
   );
 });
 
-test('answers that Postgres takes none of are said to be that, after as many as others', () => {
+test('rejected answers are reported after four in a row, with their cause', () => {
   const facts = factsOf(CASES.healthy);
   const tasks = facts.tasks.map((one) => (one.task === 'reprice' ? { ...one, outcome: 'not-stored' } : one));
   const reasons = (failedCalls: number, lacking: Lacking[] = []) =>

@@ -5,7 +5,7 @@ import type { MirrorStats, Status } from '../../src/status/status.ts';
 import type { TaskState } from '../../src/store/ledger/tasks.ts';
 import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 
-/* Mirrors as status may find them, at one moment. */
+/* Mirrors as the status may find them, all at one moment. */
 
 export const NOW = new Date('2026-11-21T12:00:00.000Z');
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
@@ -13,7 +13,7 @@ const ahead = (seconds: number) => ago(-seconds);
 
 const BOUNDS = [60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000];
 
-/** A distribution from what each bucket holds; what the list leaves out is none. */
+/** Builds a distribution from the count in each bucket; buckets beyond the list are empty. */
 function ages(counts: readonly number[]): MirrorStats['metadataAge'] {
   let below = 0;
   const buckets = BOUNDS.map((le, i) => ({ le, count: (below += counts[i] ?? 0) }));
@@ -156,14 +156,14 @@ type Change = Partial<Omit<Status, 'stats' | 'sync'>> & {
   readonly sync?: Partial<Status['sync']>;
 };
 
-/** The healthy mirror with something else about it. */
+/** Returns the healthy mirror with some changes. */
 export function mirrorWith({ stats, sync, ...rest }: Change): Status {
   const { manifestAppliedAt, deltaCheckedAt, catalogState } = { ...STATS, ...stats };
   const same = { manifestAppliedAt, deltaCheckedAt, catalogState };
   return { ...HEALTHY, ...rest, stats: { ...STATS, ...stats }, sync: { ...HEALTHY.sync, ...same, ...sync } };
 }
 
-/** The facts that such a status is read with. */
+/** Returns the facts from which such a status is judged. */
 export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: Status): Facts {
   const { pace, incident } = stats;
   return {
@@ -197,7 +197,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
   };
 }
 
-/** What is judged of such a mirror, by a process that knows nothing of itself. */
+/** Judges such a mirror as a process that knows nothing about itself. */
 export const healthOf = (status: Status): Health => judgeHealth(factsOf(status));
 
 const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
@@ -328,7 +328,7 @@ export const CASES = {
   }),
 } as const satisfies Record<string, Status>;
 
-/** Every member that may be null is there. */
+/** A mirror in which every nullable member has a value. */
 export const EVERYTHING: Status = mirrorWith({
   stats: {
     live: { ...EVERY_MEMBER.live, computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },

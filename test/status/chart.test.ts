@@ -19,7 +19,7 @@ const [HOUR, DAY] = rangesAt(NOW) as [Chart['range'], Chart['range']];
 const same = (n: number) => n;
 
 describe('samples in columns', () => {
-  test('the last hour is sixty minutes and the last day 288 times five, each up to now and the running one', () => {
+  test('the hour has 60 columns of a minute and the day 288 of five minutes, ending with the current one', () => {
     for (const at of ['12:00:00.000', '12:00:59.999', '12:04:30.000']) {
       const now = new Date(`2026-11-21T${at}Z`);
       for (const { from, stepMs, columns, name } of rangesAt(now)) {
@@ -30,7 +30,7 @@ describe('samples in columns', () => {
     }
   });
 
-  test('each sample is in the column of its time; those before and those of times to come are in none', () => {
+  test('each sample falls into the column of its time, and those outside the range into none', () => {
     const columns = columnsOf(
       [sampleAt(60), sampleAt(59), sampleAt(1), sampleAt(0), sampleAt(-1), sampleAt(-60)],
       HOUR,
@@ -44,7 +44,7 @@ describe('samples in columns', () => {
     expect(columnsOf(someDay(), DAY).flat()).toHaveLength(1440 - 40 - 4);
   });
 
-  test('a gap is where nothing was kept, however short, and the running column is none yet', () => {
+  test('every column without samples is a gap, however short, except the current one', () => {
     const kept = [sampleAt(4), sampleAt(2), sampleAt(1)];
     expect(gapsOf(columnsOf(kept, HOUR))).toEqual([
       { start: 0, end: 55 },
@@ -53,7 +53,7 @@ describe('samples in columns', () => {
     expect(gapsOf(columnsOf([], HOUR))).toEqual([{ start: 0, end: 59 }]);
   });
 
-  test('of the samples of a column the worst counts, and of none nothing is said', () => {
+  test('the worst sample of a column counts, and a column without samples has no value', () => {
     const columns = [[sampleAt(3, { due: 4 }), sampleAt(2, { due: 9 })], [sampleAt(1, { due: null })], []];
     expect(valuesOf(columns, (s) => s.due, Math.max)).toEqual([9, null, null]);
     expect(valuesOf(columns, (s) => s.due, Math.min)).toEqual([4, null, null]);
@@ -78,7 +78,7 @@ describe('a line', () => {
     expect(stepsOf(values, same)).toBe(path);
   });
 
-  test('drawn: it covers the columns with values, and no other', () => {
+  test('covers exactly the columns that have values', () => {
     const value = oneof(integer({ min: 0, max: 9 }), constant(null), double());
     assert(
       property(array(value, { maxLength: 50 }), (values) => {
@@ -115,7 +115,7 @@ describe('a chart', () => {
     chart({ id: 'x', title: 'Requests', range: HOUR, lines: [], marks: [], gaps: [], unit: String, ...more })
       .text;
 
-  test('says in words what it shows: title, last value, bounds, marks and gaps', () => {
+  test('describes what it shows in words: title, last value, bounds, marks and gaps', () => {
     const text = drawn({
       lines: [{ name: 'sent', look: 'first', values: [3, 8, 5] }],
       marks: [{ name: 'back-off', look: 'backoff', spans: [{ start: 1, end: 3 }] }],
@@ -126,7 +126,7 @@ describe('a chart', () => {
     expect(text).toContain('role="img" aria-labelledby="x-t x-d"');
   });
 
-  test('describes a line and the area below it once', () => {
+  test('describes a line and the area below it only once', () => {
     const values = [3, 8, 5];
     const text = drawn({
       lines: [
@@ -137,14 +137,14 @@ describe('a chart', () => {
     expect(text.match(/due: 5 at last/g)).toHaveLength(1);
   });
 
-  test('without a sample says so, and draws no line', () => {
+  test('says so if there are no samples, and draws no line', () => {
     const text = requestsChart(courseOf([], NOW)).text;
     expect(text.match(/no samples yet: one is taken each minute/g)).toHaveLength(2);
     expect(text).toContain('No figures yet.');
     expect(text).not.toMatch(/class="line \w+" d="M/);
   });
 
-  test('draws nothing over a day without a daemon', () => {
+  test('draws nothing for the hours without a daemon', () => {
     const text = requestsChart(courseOf([sampleAt(1435), sampleAt(1434), sampleAt(0)], NOW)).text;
     const [, day = ''] = text.split('id="requests-chart-day-t"');
     const [, line = ''] = /class="line first" d="([^"]*)"/.exec(day) ?? [];
@@ -152,7 +152,7 @@ describe('a chart', () => {
     expect(day).toContain('<path class="gap"');
   });
 
-  test('labels whole times of the axis, for the script to show in the zone of the viewer', () => {
+  test('labels round times on the axis, for the script to show in the viewer’s time zone', () => {
     expect([...drawn().matchAll(/data-at="([^"]+)">([^<]+)</g)].map(([, at, text]) => [at, text])).toEqual([
       ['2026-11-21T11:15:00.000Z', '11:15'],
       ['2026-11-21T11:30:00.000Z', '11:30'],
@@ -160,7 +160,7 @@ describe('a chart', () => {
     ]);
   });
 
-  test('the strip of states shows the worst of each column, and a state that it does not know not at all', () => {
+  test('the strip of states shows the worst state of each column and leaves out unknown states', () => {
     const course = courseOf(
       [sampleAt(3, { state: 'of tomorrow' }), sampleAt(2), sampleAt(1, { state: 'broken' }), sampleAt(0)],
       NOW,
@@ -171,7 +171,7 @@ describe('a chart', () => {
     expect(hour + day).not.toContain('tomorrow');
   });
 
-  test('figures beside charts are those of the newest samples', () => {
+  test('the figures beside the charts come from the newest samples', () => {
     const course = courseOf(
       [sampleAt(80), sampleAt(2, { priceChanges: null }), sampleAt(1, { requests: 7 })],
       NOW,

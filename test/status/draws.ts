@@ -15,11 +15,14 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { STORE_FAILURES, type StoreFailure } from '../../src/store/connection/sql-errors.ts';
 import { TASKS, type TaskName } from '../../src/store/ledger/tasks.ts';
 
-/* Mirrors as a daemon, an operator or a clock that was set may leave them, drawn and put into Postgres. */
+/*
+ * Randomly drawn mirrors, as a daemon, an operator or a clock change may leave them, and how to store them in
+ * Postgres.
+ */
 
 /**
- * Seconds from now, in the past where negative. None is near a limit that health is judged by: the faces are read one
- * after the other.
+ * Seconds from now, negative in the past. None is near a limit that health is judged by, because the faces are
+ * read one after the other.
  */
 const MOMENTS = [
   -400 * 86_400,
@@ -61,7 +64,7 @@ export interface DrawnMirror {
   readonly generated: number | null;
   readonly fault: boolean;
   readonly broken: boolean;
-  /** What the manifest route says against the delta. */
+  /** How the manifest route contradicts the delta. */
   readonly refuted: 'behind' | 'differs' | null;
   readonly refused: string | null;
   readonly deltaInterval: number;
@@ -74,11 +77,11 @@ export interface DrawnMirror {
   readonly incident: 'live-count' | 'deferrals' | null;
   readonly skus: Readonly<Record<'pending' | 'priced' | 'not_found' | 'removed', number>>;
   readonly due: readonly DrawnDue[];
-  /** How many of the pending SKUs were asked and failed. */
+  /** How many of the pending SKUs were asked for and failed. */
   readonly unanswered: number;
-  /** Whether the counts that are shown were made some seconds ago, of the same rows. */
+  /** Whether the counts that are shown are some seconds old, but of the same rows. */
   readonly counted: boolean;
-  /** Who has held a snapshot for so long, and how many versions of the ledger's rows that has kept. */
+  /** The age of the oldest snapshot that a session holds, and how many versions of ledger rows it has kept. */
   readonly holder: { readonly seconds: number; readonly versions: number } | null;
 }
 
@@ -157,7 +160,7 @@ export const anyOwn: Arbitrary<DrawnOwn> = record({
   ),
 });
 
-/** Puts a drawn mirror into an empty one. */
+/** Stores a drawn mirror in an empty one. */
 export async function putMirror(sql: Sql, drawn: DrawnMirror): Promise<void> {
   await sql.begin(async (tx) => {
     const at = (seconds: number | null) =>

@@ -20,7 +20,8 @@ import { runs } from '../support/soak.ts';
 import { anyMirror, anyOwn, type DrawnMirror, type DrawnOwn, putMirror } from './draws.ts';
 
 /*
- * readyz, the page, status.json, the metrics and the command `status` say the same of a mirror, whatever became of it.
+ * Checks that readyz, the page, status.json, the metrics and the `status` command agree about a mirror in any
+ * condition.
  */
 
 const CONFIG = loadConfig({ DATABASE_URL: 'postgres://unused' }, () => '', { need: 'database' });
@@ -28,13 +29,13 @@ const PIPE = { width: null, colour: false, ascii: false } as const;
 const KNOWS_NOTHING: DrawnOwn = { queues: null, storeFailure: null, refused: null };
 const log = createLogger({ level: 'silent', secrets: () => [] });
 
-/** A clock on which every page is read anew. */
+/** A clock that advances so fast that every page is read afresh. */
 function restless(): Clock {
   let passed = 0;
   return { ...systemClock, monotonic: () => (passed += 60_000) };
 }
 
-/** The endpoints of a daemon on this database that knows `own()` of itself. */
+/** Starts the endpoints of a daemon on this database that knows `own()` about itself. */
 async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
   const health = createHealth(
     {
@@ -62,8 +63,9 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
 const HOLDER = { pid: 4242, usename: 'bi', application_name: 'pg_dump' };
 
 /**
- * A session to which Postgres says of its sessions and versions what `told.holder` has: no test can hold a snapshot
- * for an hour. Put before its own catalog, as nothing of the mirror's ever is.
+ * Opens a session to which Postgres reports sessions and versions as `told.holder` contains them, because no test
+ * can hold a snapshot for an hour. The stand-in precedes pg_catalog in the search path, as nothing of the mirror
+ * ever does.
  */
 async function toldSession(url: string): Promise<Sql> {
   const sql = connect(url, { max: 1 });
@@ -93,7 +95,7 @@ async function saidBy({ port }: HttpServer): Promise<Said> {
     const response = await fetch(`http://127.0.0.1:${port}${path}`);
     return { status: response.status, text: await response.text() };
   };
-  // One after the other: all are read by one connection, and each has its own seconds.
+  // One after the other: they share one connection, and each has its own time limit.
   const ready = await get('/readyz');
   const page = await get('/');
   const json = await get('/status.json');
@@ -121,7 +123,7 @@ async function saidBy({ port }: HttpServer): Promise<Said> {
   };
 }
 
-/** What `status` and `status --json` say, which know nothing of a daemon. */
+/** Returns what `status` and `status --json` say; they know nothing about a daemon. */
 async function saidByCommand(sql: Sql) {
   const { status, health, now } = await readStatusOf(sql, CONFIG);
   const [first = ''] = screen(status, health, now, PIPE).split('\n');
@@ -135,14 +137,14 @@ async function saidByCommand(sql: Sql) {
 const worst = (states: readonly MirrorState[]): MirrorState =>
   MIRROR_STATES[Math.max(0, ...states.map((state) => MIRROR_STATES.indexOf(state)))] ?? 'healthy';
 
-/** What a daemon's own facts make of the state. */
+/** The states to which a daemon's own facts lead. */
 const levelsOf = ({ queues, storeFailure, refused }: DrawnOwn): MirrorState[] => [
   ...(queues === null ? [] : ['degraded' as const]),
   ...(storeFailure === null ? [] : ['broken' as const]),
   ...(refused === null ? [] : ['degraded' as const]),
 ];
 
-describe('of a mirror in Postgres', () => {
+describe('faces of a mirror in Postgres', () => {
   const store = useStore();
   let own = KNOWS_NOTHING;
   let server: HttpServer;
@@ -161,7 +163,7 @@ describe('of a mirror in Postgres', () => {
   async function put(drawn: DrawnMirror): Promise<void> {
     await empty(store.sql);
     await putMirror(store.sql, drawn);
-    // A count that takes longer than a face waits for it leaves these, of the same rows.
+    // Leaves counts of the same rows that a face shows if counting takes longer than it waits.
     await countCatalog(store.sql);
     await store.sql`
       update catalog_internal.catalog_counts set counted_at = now(), counted_in_ms = ${drawn.counted ? 10_000 : 0}`;
@@ -201,7 +203,7 @@ describe('of a mirror in Postgres', () => {
     return said;
   }
 
-  test('drawn: all say the same, and readyz is 503 without queues or a baseline and else 200', async () => {
+  test('agree on any drawn mirror, and readyz is 503 only without queues or a baseline', async () => {
     await assert(
       asyncProperty(anyMirror, anyOwn, async (drawn, ownFacts) => {
         const { codes } = await agree(drawn, ownFacts);
@@ -212,7 +214,7 @@ describe('of a mirror in Postgres', () => {
           codes['ready']?.includes(code),
         );
         if (doubt === null || doubt === 'delta_late') expect(isLate).toBe(doubt === 'delta_late');
-        // And refreshes by age from then on, as that reason says.
+        // From then on the mirror refreshes by age, as the reason says.
         if (isLate) expect(state).toBe('stale');
       }),
       { numRuns: runs(20, 240) },
@@ -303,7 +305,7 @@ describe('of a mirror in Postgres', () => {
   });
 
   test.each(['sync', 'settings', 'live_plan'])(
-    'without the one row of %s it is broken, and says which',
+    'report broken without the single row of %s, and name the table',
     async (table) => {
       await put(WELL);
       own = KNOWS_NOTHING;
@@ -320,8 +322,8 @@ describe('of a mirror in Postgres', () => {
   );
 });
 
-describe('without Postgres', () => {
-  /** A server that takes connections and never says a word. */
+describe('faces without Postgres', () => {
+  /** A server that accepts connections and never sends anything. */
   let mute: Server;
   const sockets: Socket[] = [];
   beforeAll(async () => {
@@ -339,7 +341,7 @@ describe('without Postgres', () => {
   test.each([
     ['that refuses connections', () => 1],
     ['that never answers', portOf],
-  ])('%s all are broken, each within the time of an answer', async (_, port) => {
+  ])('all report broken in time, with a server %s', async (_, port) => {
     const sql = connect(`postgres://nobody@127.0.0.1:${port()}/none`, { max: 2 });
     const server = await endpoints(sql, () => KNOWS_NOTHING);
     try {

@@ -34,7 +34,7 @@ test.each([
   expect(judged.reasons[0]?.text ?? '').toMatch(new RegExp(`^${RegExp.escape(first)}`));
 });
 
-test('all that is wrong is said, the worst first, and what a daemon knows of itself counts', () => {
+test('all reasons are given, the worst first, including what a daemon knows about itself', () => {
   const own: OwnFacts = {
     ...NO_OWN_FACTS,
     storeFailure: 'disk-full',
@@ -57,7 +57,7 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
   );
 });
 
-test('filling is no degradation, and anything worse goes before it', () => {
+test('filling is not degraded, and every worse state takes precedence over it', () => {
   const { tasks, ...rest } = CASES['first fill'];
   const failed = { ...rest, tasks, failedCalls: 5 };
   expect(healthOf(failed)).toMatchObject({
@@ -70,7 +70,7 @@ test.each([
   ['delta', 'network', 'delta-failing'],
   ['manifest', 'network', 'manifest-failing'],
   ['maintenance', 'unknown-skus', 'task-failing'],
-])('a task that failed last is said at once: %s', (name, outcome, code) => {
+])('a task is reported as soon as its last run failed: %s', (name, outcome, code) => {
   const { tasks, ...rest } = CASES.healthy;
   const failed = tasks.map((one) => (one.task === name ? { ...one, failures: 1, outcome } : one));
   expect(healthOf({ ...rest, tasks: failed })).toMatchObject({
@@ -79,7 +79,7 @@ test.each([
   });
 });
 
-test('while requests are refused that is said, and not that each task fails', () => {
+test('while requests are rejected, only that is reported, not every task that fails', () => {
   const { tasks, ...rest } = CASES['backing off'];
   const failed = tasks.map((one) => ({ ...one, failures: 2, outcome: 'throttled-or-forbidden' }));
   expect(healthOf({ ...rest, tasks: failed }).reasons).toEqual(healthOf(CASES['backing off']).reasons);
@@ -97,7 +97,7 @@ describe('readiness', () => {
     expect(unreadyReason(healthOf(CASES[name]))?.code).toBe(code);
   });
 
-  test('Postgres comes before the queues, and they before the baseline', () => {
+  test('reports Postgres before the queues, and the queues before the baseline', () => {
     const own = { ...NO_OWN_FACTS, queues: 'no queues' };
     expect(unreadyReason(judgeHealth(null, own))?.code).toBe('postgres-unavailable');
     expect(unreadyReason(judgeHealth(factsOf(CASES['first manifest']), own))?.code).toBe(
@@ -255,27 +255,27 @@ describe('mirrors that no daemon leaves behind', () => {
     expect([judged.state, judged.reasons.map(({ code }) => code)]).toEqual([state, codes]);
   });
 
-  test('a count from before the first baseline says nothing of the catalog', () => {
+  test('a count from before the first baseline says nothing about the catalog', () => {
     const status = mirrorWith({
       stats: { skus: [], due: [], countedAt: at(-10), ofManifest: null, manifestAppliedAt: at(-20) },
     });
     expect(healthOf(status)).toMatchObject({ state: 'filling', reasons: [{ code: 'filling' }] });
   });
 
-  test('a call that fails now and then is no state: only its SKUs are asked again', () => {
+  test('occasional failed calls do not change the state, and a series of them does', () => {
     const after = (failedCalls: number) => judgeHealth({ ...factsOf(CASES.healthy), failedCalls }).state;
     expect(after(FAILURES_BEFORE_PAUSE - 1)).toBe('healthy');
     expect(after(FAILURES_BEFORE_PAUSE)).toBe('degraded');
   });
 
-  test('a SKU that Postgres does not take is named, with what rejects it', () => {
+  test('a SKU that Postgres does not accept is named, with what rejects it', () => {
     const notStored = { skus: 1200, last: 'DD1391-100', sample: 'SQLSTATE 23514, by mine of catalog.prices' };
     const { state, reasons } = judgeHealth({ ...factsOf(CASES.healthy), notStored });
     expect([state, reasons.map(({ code }) => code)]).toEqual(['degraded', ['not-stored']]);
     expect(reasons[0]?.text).toMatch(/^1,200 SKUs .*DD1391-100: SQLSTATE 23514, by mine/);
   });
 
-  test('a catalog that was never counted is filling, or worse where that is known', () => {
+  test('a catalog that was never counted is filling, unless something worse is known', () => {
     expect(judgeHealth({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
     expect(judgeHealth({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');
   });

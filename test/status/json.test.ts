@@ -4,7 +4,7 @@ import { asJson } from '../../src/status/json.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import { EVERYTHING, healthOf, NOW } from './cases.ts';
 
-/** The paths of all members: `due[].reason`, `backlog.because[]`. */
+/** Returns the paths of all members, such as `due[].reason` and `backlog.because[]`. */
 function pathsOf(value: unknown, path = ''): string[] {
   if (Array.isArray(value)) {
     const inside = [...new Set(value.flatMap((item) => pathsOf(item, `${path}[]`)))];
@@ -29,7 +29,7 @@ function documented(): string[] {
 const json = () =>
   JSON.parse(JSON.stringify(asJson(EVERYTHING, healthOf(EVERYTHING), NOW))) as Record<string, unknown>;
 
-test('status --json has the members that docs/status.md documents, each of them and no other', () => {
+test('status --json has exactly the members that docs/status.md documents', () => {
   expect(documented().length).toBeGreaterThan(50);
   expect(pathsOf(json()).toSorted()).toEqual(documented().toSorted());
 });
@@ -42,7 +42,7 @@ test('docs/status.md names every state and every reason', () => {
   expect(named).toEqual(expect.arrayContaining([...MIRROR_STATES, ...REASON_CODES]));
 });
 
-test('times are ISO 8601 and the figures are figures', () => {
+test('times are ISO 8601 and numbers are numbers', () => {
   expect(json()).toMatchObject({
     state: 'paused',
     at: '2026-11-21T12:00:00.000Z',

@@ -5,7 +5,7 @@ import { NO_CEILING } from '../../src/store/live/limits.ts';
 import { nothingComputedSince } from '../../src/store/live/live.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 
-describe('since when nothing is computed live', () => {
+describe('the time since which nothing was computed live', () => {
   const blocked = (blockedAt: number | null) => ({ ceiling: { ...NO_CEILING, blockedAt } });
   test.each([
     ['is not told where no live SKU is deferred', null, { computedAt: 5, ...blocked(6) }, false],
@@ -20,7 +20,7 @@ describe('since when nothing is computed live', () => {
   });
 });
 
-describe('that nothing is computed live', () => {
+describe('the reason that nothing is computed live', () => {
   const judged = (seconds: number | null, daemonSeconds = 7200) =>
     judgeHealth({
       ...factsOf(mirrorWith({})),
@@ -28,7 +28,7 @@ describe('that nothing is computed live', () => {
       nothingComputedSince: seconds === null ? null : new Date(NOW.getTime() - seconds * 1000),
     });
 
-  test('is said after half an hour, with its age and what to do', () => {
+  test('is given after half an hour, with its age and a runbook', () => {
     const { state, reasons } = judged(1800);
     expect(state).toBe('degraded');
     expect(reasons).toEqual([expect.objectContaining({ code: 'live-deferred' })]);
@@ -41,7 +41,7 @@ describe('that nothing is computed live', () => {
     ['where some are', null, 7200],
     ['where the daemon has not been there for so long', 7200, 1799],
     ['without a daemon', 7200, 0],
-  ])('is not said %s', (_, seconds, daemonSeconds) => {
+  ])('is not given %s', (_, seconds, daemonSeconds) => {
     expect(judged(seconds, daemonSeconds).reasons).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { judgeHealth } from '../../src/status/health.ts';
 import { runbookOf } from '../../src/status/reason.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 
-test('an outage of the live source is said, with its age and what to do', () => {
+test('an outage of the live source is reported with its age and a runbook', () => {
   const health = judgeHealth(
     factsOf(mirrorWith({ stats: { liveOutage: { since: new Date(NOW.getTime() - 720_000) } } })),
   );

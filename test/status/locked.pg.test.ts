@@ -20,8 +20,8 @@ beforeAll(() => {
 afterAll(() => Promise.all(sessions.map((session) => session.end({ timeout: 1 }))));
 
 /*
- * Where somebody has locked a table that is read for the figures, and not to judge the mirror, the command judges it all
- * the same, as a daemon does.
+ * If another session has locked a table that is read only for the figures, the command still judges the mirror,
+ * just as a daemon does.
  */
 
 const saidOf = ({ state, reasons }: Health) => ({ state, codes: reasons.map(({ code }) => code) });
@@ -31,28 +31,31 @@ test.each([
   ['catalog_internal.live_rates', 'counted'],
   ['catalog_internal.calibration_hours', 'read for the figures'],
   ['catalog_internal.followers', 'read for the figures'],
-])('while somebody has %s locked, which is %s, the command says what a daemon says', async (table, what) => {
-  const [presence, command, worker, neighbour] = sessions as [Sql, Sql, Sql, Sql];
-  await presence`
+])(
+  'while another session has locked %s, which is %s, the command reports the same as a daemon',
+  async (table, what) => {
+    const [presence, command, worker, neighbour] = sessions as [Sql, Sql, Sql, Sql];
+    await presence`
     insert into catalog_internal.instances
     select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
-  await store.sql`
+    await store.sql`
     update catalog_internal.sync set snapshot_id = 's', snapshot_generated_at = now(), manifest_applied_at = now(), delta_checked_at = now()`;
-  await countCatalog(store.sql);
-  // A command waits for 20 s else.
-  await command`set lock_timeout = '1500ms'`;
-  const waiting: PromiseLike<unknown>[] = [];
-  await neighbour.begin(async (tx) => {
-    await tx`set local idle_in_transaction_session_timeout = 0`;
-    await tx.unsafe(`lock table ${table} in access exclusive mode`);
-    // Ends with the lock.
-    waiting.push(worker.unsafe(`select from ${table} limit 1`).execute());
-    await eventually(async () => expect(await readLockHolders(store.sql)).toHaveLength(1));
-    const daemon = saidOf((await healthOf(store.sql).read()).health);
-    expect(daemon).toMatchObject({ state: 'degraded', codes: expect.arrayContaining(['locked']) });
-    const { health, status } = await readSnapshot(command, CONFIG, 'now', null);
-    expect(saidOf(health)).toEqual(daemon);
-    expect(status !== null).toBe(what === 'counted');
-  });
-  await Promise.all(waiting);
-});
+    await countCatalog(store.sql);
+    // A command would wait for 20 s otherwise.
+    await command`set lock_timeout = '1500ms'`;
+    const waiting: PromiseLike<unknown>[] = [];
+    await neighbour.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
+      await tx.unsafe(`lock table ${table} in access exclusive mode`);
+      // Ends with the lock.
+      waiting.push(worker.unsafe(`select from ${table} limit 1`).execute());
+      await eventually(async () => expect(await readLockHolders(store.sql)).toHaveLength(1));
+      const daemon = saidOf((await healthOf(store.sql).read()).health);
+      expect(daemon).toMatchObject({ state: 'degraded', codes: expect.arrayContaining(['locked']) });
+      const { health, status } = await readSnapshot(command, CONFIG, 'now', null);
+      expect(saidOf(health)).toEqual(daemon);
+      expect(status !== null).toBe(what === 'counted');
+    });
+    await Promise.all(waiting);
+  },
+);

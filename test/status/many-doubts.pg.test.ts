@@ -8,13 +8,13 @@ import type { CatalogCounts } from '../../src/store/status/counts.ts';
 import { useStore } from '../store/support.ts';
 import { serverMajor } from '../support/db.ts';
 
-/* Nearly all prices have moved as no market moves: every SKU is doubted and waits, none of them deferred. */
+/* Nearly all prices have moved as no market moves: every SKU is doubted and waits, and none is deferred. */
 
 const store = useStore();
 const SKUS = 20_000;
 const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 
-/** One connection: each tells the statistics what it has read on its own. */
+/** A single connection, because each one reports what it has read to the statistics by itself. */
 let sql: Sql;
 beforeAll(() => {
   sql = connect(store.url, { max: 1 });
@@ -56,13 +56,13 @@ async function fetched(): Promise<number> {
   return row.rows;
 }
 
-test('facts and statistics are read from few rows however many are doubted, and say of all', async ({
+test('facts and statistics read few rows however many SKUs are doubted, and count them all', async ({
   skip,
 }) => {
   skip((await serverMajor()) < 15, 'statistics come with a delay before Postgres 15');
   await doubtedMirror();
   const counts = await countCatalog(sql);
-  // The first statements are planned for their values, later ones once for all.
+  // The first executions are planned for their values, later ones use one generic plan.
   for (let reading = 0; reading < 7; reading += 1) {
     const before = await fetched();
     const found = await read(counts);
@@ -77,7 +77,7 @@ test('facts and statistics are read from few rows however many are doubted, and 
   }
 });
 
-test('where the catalog was not counted since, at least those that are read at once are told of', async () => {
+test('without a recent count, the doubted SKUs that can be read at once are reported', async () => {
   await doubtedMirror();
   const { implausible, massMoved, massMove } = (await read(null)).facts.doubts;
   expect(implausible + massMoved).toBe(1000);

@@ -19,14 +19,17 @@ test.each([
     'many of them 100 times what they were)',
   ],
   ['factor-of-some', 'prices of some SKUs have moved implausibly by one factor for 12m', 'no others wait'],
-] as const)('of moves of kind %s it is said who waits for whom, and the factor', (kind, text, more) => {
-  const facts = factsOf(mirrorWith({}));
-  const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove: { ...HUNDRED, kind } };
-  const health = judgeHealth({ ...facts, doubts });
-  expect(health.reasons).toMatchObject([{ code: 'mass-move' }]);
-  for (const said of [text, more, '100 times', '42 SKUs wait for your word, last A'])
-    expect(health.reasons[0]?.text).toContain(said);
-});
+] as const)(
+  'moves of kind %s: the reason says which SKUs wait, for whom, and by which factor they moved',
+  (kind, text, more) => {
+    const facts = factsOf(mirrorWith({}));
+    const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove: { ...HUNDRED, kind } };
+    const health = judgeHealth({ ...facts, doubts });
+    expect(health.reasons).toMatchObject([{ code: 'mass-move' }]);
+    for (const said of [text, more, '100 times', '42 SKUs wait for your word, last A'])
+      expect(health.reasons[0]?.text).toContain(said);
+  },
+);
 
 test.each([
   ['factor', 'for 12m (many SKUs are 100 times what they were); 42'],
@@ -35,13 +38,10 @@ test.each([
   ['lost', 'for 12m (many SKUs have lost all their prices); 42'],
   ['implausible', 'for 12m (many answers were hardly prices); 42'],
   ['far', 'for 12m (prices have moved further than they usually do); 42'],
-] as const)(
-  'that moves of kind %s were found before any answer was counted, or before their numbers are stored, says no number',
-  (kind, text) => {
-    const facts = factsOf(mirrorWith({}));
-    const factor = kind.startsWith('factor') ? HUNDRED.factor : null;
-    const massMove = { ...HUNDRED, kind, answers: 5, implausible: 0, move: null, factor };
-    const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove };
-    expect(judgeHealth({ ...facts, doubts }).reasons[0]?.text).toContain(text);
-  },
-);
+] as const)('moves of kind %s: the reason gives no numbers if none are stored', (kind, text) => {
+  const facts = factsOf(mirrorWith({}));
+  const factor = kind.startsWith('factor') ? HUNDRED.factor : null;
+  const massMove = { ...HUNDRED, kind, answers: 5, implausible: 0, move: null, factor };
+  const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove };
+  expect(judgeHealth({ ...facts, doubts }).reasons[0]?.text).toContain(text);
+});

@@ -11,7 +11,7 @@ const reasonOf = (name: TaskName, outcome: string, baseline = true) => {
 };
 
 test.each<TaskName>(['manifest', 'delta', 'maintenance'])(
-  'the task %s that fails for what an operator has set says what that is, and what to do',
+  'if the task %s fails because of an operator’s setting, the reason names it and the remedy',
   (name) => {
     const reason = reasonOf(name, 'refused-by-trigger');
     expect(reason?.text).toContain(
@@ -22,7 +22,7 @@ test.each<TaskName>(['manifest', 'delta', 'maintenance'])(
   },
 );
 
-test('so does a manifest without which there is no baseline', () => {
+test('a failing manifest without a baseline names the setting and the remedy, too', () => {
   expect(reasonOf('manifest', 'temp-file-limit', false)).toMatchObject({
     code: 'no-baseline',
     text: expect.stringContaining('temp_file_limit of Postgres is too low') as string,

@@ -13,7 +13,7 @@ import { settingsWith } from '../support/settings.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { VIEWS } from './views.ts';
 
-/** Where pictures of the page go, for a person to look at. */
+/** The folder for screenshots of the page, for people to view. */
 const { SCREENSHOTS } = process.env;
 const EVIL = `<img src=x onerror="document.title='taken'">"'<script>document.title='taken'</script>`;
 
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack[Symbol.asyncDispose]());
 
-/** A price change of a SKU whose name is an attack. */
+/** Adds a price change of a SKU whose name is an attack. */
 async function addChange(size: string, price: number): Promise<void> {
   await stack.sql`
     insert into catalog.products (sku, name, product, refreshed_at, changed_at) values (${EVIL}, ${EVIL}, '{}', now(), now())
@@ -46,7 +46,7 @@ async function addChange(size: string, price: number): Promise<void> {
     values (${EVIL}, ${size}, 100, ${price}, now())`;
 }
 
-/** What SQL says, in the words of the page. */
+/** Returns what SQL says, formatted as on the page. */
 async function truth() {
   const [row] = await stack.sql<[{ skus: number; owed: number; deferred: number; snapshot: string }]>`
     select skus::int, due_skus::int as owed, deferred_skus::int as deferred, snapshot_id as snapshot
@@ -65,14 +65,14 @@ async function truth() {
 
 const get = (path: string, init?: RequestInit) => fetch(`${url}${path}`, init);
 
-describe('over HTTP', () => {
-  test('the page holds what SQL says, without its script', async () => {
+describe('the status page over HTTP', () => {
+  test('shows what SQL says, without its script', async () => {
     const answer = await get('/');
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     const told = await truth();
-    // Where counting takes long, the first reader is shown what was counted last.
+    // If counting takes long, the first reader is shown the last count.
     const page = await eventually(async () => {
       const text = await (await get('/')).text();
       expect(text).toContain(`<span id="skus">${told.skus}</span>`);
@@ -85,7 +85,7 @@ describe('over HTTP', () => {
     expect(page).toContain('&lt;img src=x');
   });
 
-  test('status.json is status --json, with changes and problems', async () => {
+  test('status.json is status --json plus changes and problems', async () => {
     const body = (await (await get('/status.json')).json()) as Record<string, unknown>;
     const told = await truth();
     expect(body).toMatchObject({
@@ -105,12 +105,12 @@ describe('over HTTP', () => {
     });
   });
 
-  test('it says which mirror it is, and shows the first sample within a minute, which a restart keeps', async () => {
+  test('names its mirror, and shows the first sample within a minute and after a restart', async () => {
     await eventually(
       async () => (await stack.sql`select from catalog_internal.samples where skus > 290`).count > 0,
       { what: 'a sample of the filled mirror', within: 90_000 },
     );
-    // What was read is shown for some seconds.
+    // A reading is shown for some seconds.
     const page = await eventually(async () => {
       const text = await (await get('/')).text();
       expect(text).not.toContain('no samples yet');
@@ -131,12 +131,12 @@ describe('over HTTP', () => {
     expect(stack.logs.filter(({ mirror }) => mirror === 'the shop').length).toBe(stack.logs.length);
   });
 
-  test('both only read', async () => {
+  test('the page and status.json only read', async () => {
     for (const path of ['/', '/status.json'])
       for (const method of ['POST', 'PUT', 'DELETE']) expect((await get(path, { method })).status).toBe(405);
   });
 
-  test('switched off, neither is there, and the rest is', async () => {
+  test('STATUS_PAGE=off removes the page and status.json, and nothing else', async () => {
     const other = await stack.start({ STATUS_PAGE: 'off' });
     const statuses = await Promise.all(
       ['/', '/status.json', '/livez', '/metrics'].map(
@@ -148,8 +148,8 @@ describe('over HTTP', () => {
   });
 });
 
-describe('its cost', () => {
-  test('however many look, Postgres is asked once', async () => {
+describe('the cost of the status page', () => {
+  test('is one read of Postgres, however many readers there are', async () => {
     let reads = 0;
     const health = {
       async read() {
@@ -173,7 +173,7 @@ describe('its cost', () => {
   });
 });
 
-describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
+describe.skipIf(CHROMIUM === null).concurrent('the status page in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
@@ -193,7 +193,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     await writeFile(join(SCREENSHOTS, `${name}.png`), await tab.screenshot());
   };
 
-  test('it shows what SQL says, takes names for text, and refreshes itself', async () => {
+  test('shows what SQL says, treats names as text, and refreshes itself', async () => {
     const tab = await browser.open(`${url}/`, { width: 1280, scheme: 'light' });
     expect(await shown(tab)).toEqual({ ...(await truth()), state: 'healthy' });
     expect(await tab.evaluate(`document.querySelectorAll('main img, main script').length`)).toBe(0);
@@ -211,7 +211,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     expect(await tab.evaluate(`document.querySelector('#changes').dataset.first ?? 'replaced'`)).toBe(
       'replaced',
     );
-    // The live region stays, so that nothing is announced again; what was unfolded stays so, with the focus.
+    // The live region stays in place, so nothing is announced twice; unfolded parts stay open and keep the focus.
     expect(await tab.evaluate(`document.querySelector('#spoken').dataset.first`)).toBe('yes');
     expect(await tab.evaluate(`document.activeElement.parentElement.id`)).toBe('words');
     expect(await tab.evaluate(`document.querySelector('#words').open`)).toBe(true);
@@ -221,7 +221,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
   });
 
   const background = `getComputedStyle(document.body).backgroundColor`;
-  test.each([390, 320, 768, 1280])('it fits a screen of %i pixels, light and dark', async (width) => {
+  test.each([390, 320, 768, 1280])('fits a screen of %i pixels, light and dark', async (width) => {
     const [light, dark] = await Promise.all([
       browser.open(`${url}/`, { width, scheme: 'light' }),
       browser.open(`${url}/`, { width, scheme: 'dark' }),
@@ -238,7 +238,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     await picture(dark, `dark-${width}`);
   });
 
-  test('it announces a state when it changes, once, and shows times in the zone of the viewer', async () => {
+  test('announces each change of state once, and shows times in the viewer’s time zone', async () => {
     const states = ['healthy', 'healthy', 'degraded', 'degraded', 'healthy'];
     let served = 0;
     const pages = await servePages(() => {
@@ -268,7 +268,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     await pages[Symbol.asyncDispose]();
   }, 120_000);
 
-  test('it says when the daemon no longer answers', async () => {
+  test('says when the daemon no longer answers', async () => {
     const other = await stack.start();
     const look = { width: 390, scheme: 'dark' } as const;
     const tab = await browser.open(`http://127.0.0.1:${other.httpPort}/`, look);

@@ -19,13 +19,13 @@ const hintsOf = (source: string) => ({
   sources: [{ source, hints: 1, refreshesBroughtForward: 1, precision: 0.5, recall: 0.5, waiting: 1 }],
 });
 
-/** What elements a browser would make of it: their names, and the names of their attributes. */
+/** Lists the elements that a browser would create, each with its name and the names of its attributes. */
 const tagsOf = (text: string) =>
   [...text.matchAll(/<\/?([a-z][a-z0-9]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/gi)].map(
     ([, name, attributes]) => `${name} ${(attributes ?? '').replace(/"[^"]*"/g, '').trim()}`,
   );
 
-test('SKUs, names, sizes, outcomes and messages of others are text and nothing else', () => {
+test('SKUs, names, sizes, outcomes and messages from others are rendered only as text', () => {
   const evil = mirrorWith({
     stats: {
       snapshotId: EVIL,
@@ -68,14 +68,14 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
   expect(page).not.toMatch(/[\u0000-\u0009\u000B-\u001F\u007F-\u009F\u202E]/);
 });
 
-test('a template escapes values in text and in attributes, and HTML of its own only once', () => {
+test('a template escapes values in text and attributes, and never escapes its own HTML twice', () => {
   const inner = html`<b title="${'"><i>'}">${'<&>'}</b>`;
   expect(html`${inner}${[inner]}${null}`.text).toBe(
     '<b title="&quot;&gt;&lt;i&gt;">&lt;&amp;&gt;</b>'.repeat(2),
   );
 });
 
-test('the policy allows the page’s own script and style and nothing from elsewhere', () => {
+test('the policy allows the page’s own script and style, and nothing from elsewhere', () => {
   expect(POLICY).toMatch(/^default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'sha256-[^' ]+'; /);
   expect(POLICY).not.toContain('unsafe');
   const page = renderPage(view({ status: EVERYTHING }));
@@ -96,7 +96,7 @@ test.each([
   ['incident', 'the whole catalog is treated as live-priced'],
   ['stale catalog', 'the newest was refused: rejected-token'],
   ['calls failing', '5 failed in a row'],
-] as const)('the page of %s says: %s', (name, text) => {
+] as const)('the page for %s says: %s', (name, text) => {
   const status = CASES[name];
   const page = renderPage(view({ status }));
   expect(page.replaceAll(/\s+/g, ' ')).toContain(text);
@@ -111,7 +111,7 @@ test('without Postgres the page says so, and still shows the problems', () => {
   expect(page).not.toContain('id="backlog"');
 });
 
-test('names of a mirror, a database and a partner are text, whatever they are made of', () => {
+test('the names of a mirror, a database and a partner are rendered only as text', () => {
   const evil = { ...IDENTITY, name: EVIL, host: EVIL, partner: EVIL, database: EVIL };
   const page = renderPage(view({ identity: evil }));
   expect(tagsOf(page)).toEqual(tagsOf(renderPage(view({ identity: IDENTITY }))));
@@ -122,7 +122,7 @@ test('names of a mirror, a database and a partner are text, whatever they are ma
   expect(rtl).toContain('<bdi>we&#39;ird &quot;db&quot;</bdi>');
 });
 
-test('what can be done stands beside each reason, with its runbook: a path, or a link where there is a base', () => {
+test('each reason comes with its remedy and its runbook, as a path or as a link if a base URL is set', () => {
   const status = CASES['backing off'];
   const text = (page: string) => page.replaceAll(/\s+/g, ' ');
   const plain = text(renderPage(view({ status })));
@@ -135,7 +135,7 @@ test('what can be done stands beside each reason, with its runbook: a path, or a
   expect(linked).not.toContain('ops/runbooks');
 });
 
-test('each runbook that is named is there, and of another text where the credential is suspected', () => {
+test('every runbook that a reason names exists, and a suspected credential has its own', () => {
   const files = new Set(readdirSync(new URL('../../ops/runbooks/', import.meta.url)));
   const named = REASON_CODES.flatMap((code) =>
     (['degraded', 'broken'] as const).map((level) => runbookOf({ code, level, text: '', hint: null })),
@@ -155,7 +155,7 @@ test('problems and reasons come before all figures', () => {
   expect(places[0]).toBeGreaterThan(0);
 });
 
-test('the live region says the state and why, and is in no part that is replaced', () => {
+test('the live region gives the state and its reason, and lies outside all parts that are replaced', () => {
   const page = renderPage(view({ status: CASES['daemon long gone'] }));
   const [, said] =
     /<p id="spoken"[^>]*role="status" data-state="broken">\s*([^<]*?)\s*<\/p>/.exec(page) ?? [];
@@ -164,7 +164,7 @@ test('the live region says the state and why, and is in no part that is replaced
   expect(page.match(/role="status"/g)).toHaveLength(1);
 });
 
-test('figures that are none break no page, and a large catalog fits', () => {
+test('figures that are not finite do not break the page, and a large catalog fits', () => {
   const odd = [NaN, Infinity, -Infinity, 0, 14_000_000, 1e300].map((n, ago) =>
     sampleAt(ago, {
       requests: n,

@@ -21,14 +21,14 @@ describe('a mirror whose requests are paused', () => {
   test.each([
     ['paused', 'until 2026-11-21T13:00:00.000Z, by ann@desk since 2026-11-21T10:00:00.000Z'],
     ['paused and forgotten', 'until `catalog-mirror resume`, by ann@desk'],
-  ] as const)('says until when, by whom and since when: %s', (name, says) => {
+  ] as const)('says until when, by whom and since when it is paused: %s', (name, says) => {
     const health = healthOf(CASES[name]);
     expect(codesOf(health)).toEqual(['paused paused']);
     expect(health.reasons[0]?.text).toContain(`all requests to the partner are paused ${says}`);
   });
 
   test.each(['stale catalog', 'calls failing', 'refreshes late'] as const)(
-    'says nothing of what only comes of it: %s',
+    'does not report what only follows from the pause: %s',
     (name) => {
       const { stats, ...rest } = CASES[name];
       const health = healthOf({ ...rest, stats: { ...stats, pace: paceWith({ paused: PAUSED }) } });
@@ -37,7 +37,7 @@ describe('a mirror whose requests are paused', () => {
     },
   );
 
-  test('is not broken by what only requests would show to be over', () => {
+  test('is not broken for something that only a request could show to be over', () => {
     const refused = mirrorWith({
       stats: { pace: { ...CASES['wrong secret suspected'].stats.pace, paused: PAUSED } },
     });
@@ -54,7 +54,7 @@ describe('a mirror whose requests are paused', () => {
     expect(unreadyReason(health)?.code).toBe('no-baseline');
   });
 
-  test('is broken where its Postgres takes no writes or its rows are gone, and tells of all else as ever', () => {
+  test('is broken if its Postgres takes no writes or rows are missing, and still reports all else', () => {
     const facts = factsOf(CASES.paused);
     expect(judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure: 'disk-full' }).state).toBe('broken');
     const tasks = facts.tasks.filter(({ task }) => task !== 'delta');
@@ -65,7 +65,7 @@ describe('a mirror whose requests are paused', () => {
     ]);
   });
 
-  test('gets a hint from a day on, where the pause has no end', () => {
+  test('gets a hint after a day if the pause has no end', () => {
     const reasonAfter = (seconds: number, until: Date | null) =>
       healthOf(mirrorWith({ stats: { pace: paceWith({ paused: { since: ago(seconds), until, by: 'x' } }) } }))
         .reasons[0]?.hint;
@@ -75,7 +75,7 @@ describe('a mirror whose requests are paused', () => {
     expect(reasonAfter(400_000, new Date(NOW.getTime() + 1000))).toBe(plain);
   });
 
-  test('is judged as ever when the pause is over', () => {
+  test('is judged as usual once the pause is over', () => {
     const { stats, ...rest } = CASES['refreshes late'];
     expect(codesOf(healthOf({ ...rest, stats: { ...stats, pace: paceWith({ paused: null }) } }))).toEqual([
       'degraded backlog-late',
@@ -95,7 +95,7 @@ describe('the estimate while requests are paused', () => {
       NOW,
     );
 
-  test('begins with the end of the pause', () => {
+  test('starts at the end of the pause', () => {
     const [free, paused] = [
       owing(null),
       owing({ since: ago(60), until: new Date(NOW.getTime() + 3_600_000), by: 'x' }),
@@ -104,7 +104,7 @@ describe('the estimate while requests are paused', () => {
     expect(paused).toMatchObject({ sure: 'rough', because: ['requests are paused'] });
   });
 
-  test('is none where the pause has no end', () => {
+  test('is unknown if the pause has no end', () => {
     expect(owing({ since: ago(60), until: null, by: 'x' })).toMatchObject({
       minutes: null,
       because: ['requests are paused'],

@@ -10,20 +10,21 @@ import { type PageServer, servePages } from '../support/page-server.ts';
 import { EVERY_VIEW, VIEWS } from './views.ts';
 
 /*
- * The page in a real Chromium, in each state, on a phone and on a desk, light and dark: where things stand, what axe
- * finds, and whether it looks as it did. Kept pictures are small and compared coarsely, because machines have other
- * fonts: each picture is scaled to the same few cells, whatever its height. A wrong colour, a lost card or an empty
- * chart is far above what another font does; a word is below it. `UPDATE_PICTURES=1` keeps new ones.
+ * Checks the page in a real Chromium, in each state, on a phone and a desktop, light and dark: the layout, what
+ * axe finds, and whether the page still looks the same. The kept pictures are small and compared coarsely, because
+ * machines have different fonts: each picture is scaled to the same few cells, whatever its height. A wrong
+ * colour, a missing card or an empty chart differs far more than another font does; a single word differs less.
+ * `UPDATE_PICTURES=1` stores new pictures.
  */
 
 const { UPDATE_PICTURES } = process.env;
 const KEPT = new URL('golden/pictures/', import.meta.url).pathname;
-/** Of the kept pictures. */
+/** The size of the kept pictures. */
 const CELLS = { width: 60, height: 90 };
 /**
- * Difference of a colour channel, of 255, that pictures of the same page may have: in the mean, and in the worst
- * twelfth. Measured here: other fonts up to 4.7 and 6.6; of the faults in the last tests of this file, the least 7.4
- * and 10.8.
+ * Largest accepted difference of a colour channel (of 255) between pictures of the same page: in the mean, and in
+ * the worst twelfth. Measured here: other fonts cause up to 4.7 and 6.6; the faults in the last tests of this file
+ * at least 7.4 and 10.8.
  */
 const MOST = { mean: 6, worst: 8.8 };
 
@@ -60,7 +61,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
 
   const open = (name: string, look: (typeof LOOKS)[number]) => browser.open(server.urlOf(name), look);
 
-  /** A picture in its few cells. */
+  /** Scales a picture down to its few cells. */
   async function small(png: Buffer): Promise<string> {
     return await canvas.evaluate<string>(`(async () => {
       const image = new Image();
@@ -74,7 +75,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
     })()`);
   }
 
-  /** How far two small pictures differ: in the mean, and in the worst of twelve parts. */
+  /** Returns how far two small pictures differ: in the mean, and in the worst of twelve parts. */
   async function difference(one: string, other: string): Promise<{ mean: number; worst: number }> {
     return await canvas.evaluate(`(async () => {
       const data = async (png) => {
@@ -113,7 +114,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
     expect(found, `difference from ${file}`).toSatisfy(looksAsKept);
   }
 
-  /** Where the elements stand, in the order of the document. */
+  /** Returns the positions of the matching elements, in document order. */
   const boxes = (tab: Tab, what: string) =>
     tab.evaluate<readonly Box[]>(`[...document.querySelectorAll('${what}')].map((one) => {
       const { left, top, right, bottom } = one.getBoundingClientRect();
@@ -136,7 +137,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
       if (above !== undefined) expect(top).toBeGreaterThan(above.bottom);
       if (i % columns === 1) expect(top).toBe(cards[i - 1]?.top);
     }
-    // Texts of a chart have room beside each other.
+    // The texts of a chart do not overlap.
     const overlaps = await tab.evaluate<
       readonly string[]
     >(`[...document.querySelectorAll('.chart')].filter((chart) => {
@@ -146,7 +147,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
     expect(overlaps).toEqual([]);
   }
 
-  /** What axe finds on the page with all of it unfolded. */
+  /** Returns what axe finds on the page with everything unfolded. */
   async function findings(tab: Tab): Promise<readonly { id: string }[]> {
     await tab.evaluate(`for (const details of document.querySelectorAll('details')) details.open = true`);
     await tab.evaluate(`${axe.source}; 0`);
@@ -156,7 +157,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
   }
 
   test.each(CASES)(
-    '$name, $width $scheme: looks as it did, all stands in its place, and axe finds nothing',
+    '$name, $width $scheme: looks as before, has everything in place, and axe finds nothing',
     async ({ name, ...look }) => {
       const tab = await open(name, look);
       await expectKeptLook(tab, fileOf(name, look));
@@ -167,19 +168,19 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
     },
   );
 
-  test('axe does find what is wrong', async () => {
+  test('is checked by an axe that does find faults', async () => {
     const tab = await open('healthy', { width: 1280, scheme: 'light' });
     await tab.evaluate(`document.querySelector('.facts').style.color = '#ccc'`);
     expect((await findings(tab)).map(({ id }) => id)).toEqual(['color-contrast']);
     await tab.close();
   });
 
-  test('each kept picture is of a page that there is', async () => {
+  test('has a kept picture for every case, and no others', async () => {
     const names = CASES.map(({ name, ...look }) => fileOf(name, look));
     expect((await readdir(KEPT)).toSorted()).toEqual(names.toSorted());
   });
 
-  test('every state has the same cards in the same order', async () => {
+  test('has the same cards in the same order in every state', async () => {
     const ids: (readonly string[])[] = [];
     for (const name of Object.keys(VIEWS)) {
       const tab = await open(name, { width: 1280, scheme: 'light' });
@@ -190,8 +191,8 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
     expect(ids[0]).toHaveLength(8);
   });
 
-  describe('what the comparison sees', () => {
-    /** How far the page is from its kept picture after a change of its elements. */
+  describe('the comparison of pictures', () => {
+    /** Returns how far the page is from its kept picture after a change of its elements. */
     async function after(change: string): Promise<{ mean: number; worst: number }> {
       const look = { width: 1280, scheme: 'light' } as const;
       const tab = await open('degraded', look);
@@ -209,7 +210,7 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
       ['fonts with serifs', style('font-family', 'DejaVu Serif, serif')],
       ['a narrower font', style('font-family', 'DejaVu Sans Condensed, Arial, sans-serif')],
       ['a font of another size', style('font-size', '14.5px')],
-    ])('not %s', async (_, change) => {
+    ])('ignores %s', async (_, change) => {
       expect(await after(change)).toSatisfy(looksAsKept);
     });
 
@@ -219,12 +220,12 @@ describe.skipIf(CHROMIUM === null)('the page in Chromium', () => {
       ['the dark scheme', `document.documentElement.style.setProperty('--page', '#12151a')`],
       ['charts that are not there', `for (const one of document.querySelectorAll('.charts')) one.remove()`],
       ['a page that is too narrow', `document.querySelector('main').style.maxWidth = '60rem'`],
-    ])('but %s', async (_, change) => {
+    ])('detects %s', async (_, change) => {
       expect(await after(change)).not.toSatisfy(looksAsKept);
     });
   });
 
-  test('pictures for the documents are of the width they are shown in, and small', async () => {
+  test('is drawn for the documents at the width they show it in, in small files', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-pictures-'));
     try {
       const files = await pagePictures(folder);

@@ -17,11 +17,11 @@ const withTask = (name: string, more: Partial<Facts['tasks'][number]>) => ({
   tasks: WELL.tasks.map((task) => (task.task === name ? { ...task, ...more } : task)),
 });
 
-test('all is well where it is', () => {
+test('a healthy mirror has no reasons', () => {
   expect(codes({})).toEqual([]);
 });
 
-describe('SKUs that are due, and no call is answered', () => {
+describe('SKUs that are due while no call is answered', () => {
   const idle = { answeredSeconds: 3000, dueSeconds: 121 };
   test.each([
     ['two windows long', { idle }, ['stalled']],
@@ -42,26 +42,26 @@ describe('SKUs that are due, and no call is answered', () => {
       ['stalled'],
     ],
     ['in short windows, for less', { windowSeconds: 1, idle: { answeredSeconds: 60, dueSeconds: 61 } }, []],
-  ] as const)('are told of: %s', (_, facts, expected) => {
+  ] as const)('are reported or not: %s', (_, facts, expected) => {
     expect(codes(facts)).toEqual(expected);
   });
 
-  test('are told of by how long it has been', () => {
+  test('are reported with how long that has lasted', () => {
     expect(texts({ idle })[0]).toMatch(/^SKUs have been due for 2m, and no call was answered for 2m; /);
   });
 
-  test('are not, while requests are refused: that says it', () => {
+  test('are not reported while requests are rejected, which is reported instead', () => {
     expect(codes({ pace: factsOf(CASES['backing off']).pace, idle })).toEqual(['refused']);
   });
 });
 
-test('a broken chain is told of when it has not been mended within a minute', () => {
+test('a broken chain is reported if it is not repaired within a minute', () => {
   const brokenFor = (seconds: number) => ({ sync: { ...WELL.sync, chainBrokenAt: ago(seconds) } });
   expect(codes(brokenFor(60))).toEqual([]);
   expect(codes(brokenFor(61))).toEqual(['chain-broken']);
 });
 
-test('SKUs in errors are told of when they are more than single ones, and than one of a hundred', () => {
+test('SKUs in errors are reported if there are more than a few and more than one in a hundred', () => {
   const failing = (count: number) =>
     factsOf(mirrorWith({ stats: { due: [{ reason: 'error', count, oldestAgeSeconds: 5 }] } })).counts;
   const few = WELL.counts?.skus.reduce((sum, row) => sum + row.count, 0) ?? 0;
@@ -70,27 +70,27 @@ test('SKUs in errors are told of when they are more than single ones, and than o
   expect(codes({ counts: failing(Math.floor(few / 100) + 1) })).toEqual(['skus-failing']);
 });
 
-describe('a delta that runs', () => {
+describe('a running delta', () => {
   const running = (seconds: number) =>
     withTask('delta', { running: true, nextAt: ago(900), startedAt: ago(seconds) });
-  test('is progress for three of its intervals, and then no more', () => {
+  test('counts as progress for three of its intervals and no longer', () => {
     expect(codes(running(900))).toEqual([]);
     expect(codes(running(901))).toEqual(['stopped']);
   });
 
-  test('is progress for five minutes, however short its interval', () => {
+  test('counts as progress for five minutes, however short its interval', () => {
     const targets = { ...WELL.targets, deltaIntervalSeconds: 1 };
     expect(codes({ ...running(300), targets })).toEqual([]);
     expect(codes({ ...running(301), targets })).toEqual(['stopped']);
   });
 });
 
-test('a delta that is due for a minute, and nobody runs it, has stopped', () => {
+test('a delta that has been due for over a minute and is not running counts as stopped', () => {
   expect(codes(withTask('delta', { nextAt: ago(60) }))).toEqual([]);
   expect(codes(withTask('delta', { nextAt: ago(61) }))).toEqual(['stopped']);
 });
 
-test('a delta that is late says since when, or that nobody knows', () => {
+test('a late delta says when it was last checked, or that this lies in the future', () => {
   const late = (seconds: number) =>
     texts({ sync: { ...WELL.sync, deltaCheckedAt: ago(seconds), deltaLate: true } });
   expect(late(7200)).toEqual([
@@ -113,7 +113,7 @@ describe('the clock of Postgres', () => {
     expect(codes(clock(more))).toEqual(expected);
   });
 
-  test('is told of by how much it is wrong, and which way', () => {
+  test('is reported with how far it is off, and in which direction', () => {
     expect(texts(clock({ aheadSeconds: -7200 }))[0]).toMatch(
       /^the clock of Postgres is 2\.0h behind the others, so no price/,
     );
@@ -122,7 +122,7 @@ describe('the clock of Postgres', () => {
   });
 });
 
-test('what a daemon knows of its own clock and queues is told', () => {
+test('what a daemon knows about its own clock and queues is reported', () => {
   const notPutRight = { part: 'the histories', problem: 'SQLSTATE P0001', hint: 'H' };
   const own = { ...NO_OWN_FACTS, clock: 'C', notPutRight, silent: 'Q' };
   expect(judgeHealth(WELL, own).reasons.map(({ code, text }) => [code, text.slice(0, 2)])).toEqual([

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** What `status` says through this URL. */
+/** Returns what `status` says through this URL. */
 async function saidThrough(url: string) {
   const sql = connect(url, { max: 2 });
   try {
@@ -23,7 +23,7 @@ async function saidThrough(url: string) {
   }
 }
 
-test('status calls a database that takes no writes broken, as its daemon does, and not for its own URL alone', async () => {
+test('status calls a read-only database broken, but not if only its own URL makes it read-only', async () => {
   expect(await saidThrough(database.url)).toMatchObject({ isPaused: false });
   for (const query of ['default_transaction_read_only=on', 'options=-c%20default_transaction_read_only%3Don'])
     expect(await saidThrough(`${database.url}?${query}`)).toMatchObject({ isPaused: false });

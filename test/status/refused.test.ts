@@ -3,7 +3,7 @@ import { unreadyReason } from '../../src/status/health.ts';
 import { CASES, healthOf } from './cases.ts';
 
 test.each(['backing off', 'wrong secret suspected'] as const)(
-  'without a baseline, a mirror whose requests are rejected (%s) names that first, and not what waits for it',
+  'without a baseline, rejected requests (%s) are named first, before what waits for them',
   (name) => {
     const { pace } = CASES[name].stats;
     const manifest = CASES['first manifest failed'];
@@ -18,7 +18,7 @@ test.each(['backing off', 'wrong secret suspected'] as const)(
   },
 );
 
-test('a task that failed and is put off says that it waits, and for what', () => {
+test('a task that failed and is put off says what it waits for', () => {
   const failed = CASES['stale catalog'].tasks.map((one) =>
     one.task === 'delta' ? { ...one, failures: 4, outcome: 'silence' } : one,
   );

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Status } from '../../src/status/status.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
-/* A delta that the manifest route refutes. */
+/* A delta that the manifest route contradicts. */
 
 const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1000);
 
@@ -74,14 +74,17 @@ test.each([
   [{ listed: -1200, live: 0 }, 'it lists 1,200 SKUs fewer;'],
   [{ listed: 7, live: -3 }, 'it lists 7 SKUs more and 3 live SKUs fewer;'],
   [{ rebuilt: true }, 'it was built again;'],
-] as const)('what the manifest route says of the mirrored snapshot: %o', (catalogDifference, text) => {
-  const status = mirrorWith({ sync: { deltaLate: true, catalogDiffersAt: at(-7300), catalogDifference } });
-  expect(healthOf(status).reasons[0]?.text).toContain(
-    `for 2.0h the manifest route has said of the mirrored snapshot that ${text}`,
-  );
-});
+] as const)(
+  'how the manifest differs from the mirrored snapshot is spelled out: %o',
+  (catalogDifference, text) => {
+    const status = mirrorWith({ sync: { deltaLate: true, catalogDiffersAt: at(-7300), catalogDifference } });
+    expect(healthOf(status).reasons[0]?.text).toContain(
+      `for 2.0h the manifest route has said of the mirrored snapshot that ${text}`,
+    );
+  },
+);
 
-test('what speaks against the delta is no reason while requests are paused', () => {
+test('contradictions of the delta are not reported while requests are paused', () => {
   const pause = { since: at(-60), until: null, by: 'somebody' };
   const { pace } = CASES.healthy.stats;
   const status = mirrorWith({

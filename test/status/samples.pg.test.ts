@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 const SAMPLE = sampleOf(CASES.healthy, 'healthy', NOW);
 
 const put = (more: Partial<NewSample> = {}) => writeSample(store.sql, { ...SAMPLE, ...more });
-/** A minute that ends within a test would be two. */
+/** Waits until a minute has just begun: one that ended within a test would count as two. */
 beforeEach(async () => {
   await eventually(
     async () => {
@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 
 const kept = () => readSamples(store.sql, DAY_MS);
-/** As if all samples had been taken so many minutes earlier. */
+/** Makes all samples that many minutes older. */
 const pass = (minutes: number) =>
   store.sql`update catalog_internal.samples set minute = minute - make_interval(mins => ${minutes})`;
 const change = (changes: number) => store.sql`
@@ -46,7 +46,7 @@ const reader = (status = CASES.healthy): Pick<HealthReader, 'read'> & { readonly
 };
 
 describe('samples in Postgres', () => {
-  test('one a minute is kept, whoever comes first, and comes back as it was', async () => {
+  test('keep one sample a minute, whichever daemon writes it, and return it unchanged', async () => {
     await Promise.all([put(), put({ requests: 1 }), put({ requests: 2 })]);
     await put({ requests: 3 });
     const rows = await kept();
@@ -58,7 +58,7 @@ describe('samples in Postgres', () => {
     expect([minute.getUTCSeconds(), minute.getUTCMilliseconds(), priceChanges]).toEqual([0, 0, null]);
   });
 
-  test('price changes are those since the sample before, a minute, and none is counted twice', async () => {
+  test('count price changes per minute since the previous sample, none of them twice', async () => {
     await change(5);
     await put();
     await pass(2);
@@ -69,7 +69,7 @@ describe('samples in Postgres', () => {
     expect((await kept()).map(({ priceChanges }) => priceChanges)).toEqual([null, 3, 0]);
   });
 
-  test('after a gap nothing is said of price changes, however many there were', async () => {
+  test('give no count of price changes after a gap', async () => {
     await put();
     await pass(10);
     await change(1000);
@@ -77,7 +77,7 @@ describe('samples in Postgres', () => {
     expect((await kept()).map(({ priceChanges }) => priceChanges)).toEqual([null, null]);
   });
 
-  test('a clock that is set back: samples from the future are not shown, and go with the next one', async () => {
+  test('from the future are hidden after the clock was set back, and deleted with the next one', async () => {
     await put();
     await pass(-60);
     expect(await kept()).toEqual([]);
@@ -87,7 +87,7 @@ describe('samples in Postgres', () => {
     expect(n).toBe(1);
   });
 
-  test('maintenance keeps a day and a bit, and drops nothing while the clock is not to be trusted', async () => {
+  test('are kept for a little over a day, and not deleted while the clock cannot be trusted', async () => {
     const ctx = {
       sql: store.sql,
       clock: systemClock,
@@ -108,7 +108,7 @@ describe('samples in Postgres', () => {
 });
 
 describe('the sampler', () => {
-  test('reads the status once a minute, however often it is called and however many there are', async () => {
+  test('reads the status once a minute, however often it is called and however many samplers run', async () => {
     const readers = [reader(), reader()];
     const samplers = readers.map((one) => createSampler(store.sql, one));
     for (let n = 0; n < 5; n += 1) for (const take of samplers) await take();
@@ -117,7 +117,7 @@ describe('the sampler', () => {
     expect(rows).toHaveLength(1);
   });
 
-  test('a back-off between two samples is noted', async () => {
+  test('records a back-off between two samples', async () => {
     const take = createSampler(store.sql, reader());
     await take();
     await store.sql`
@@ -132,7 +132,7 @@ describe('the sampler', () => {
     expect((await kept()).map(({ backingOff }) => backingOff)).toEqual([false, true, false]);
   });
 
-  test('takes nothing of a mirror that cannot be read', async () => {
+  test('takes no sample of a mirror that cannot be read', async () => {
     const none = { read: async () => ({ status: null, health: healthOf(CASES.healthy), now: NOW }) };
     await createSampler(store.sql, none)();
     expect(await kept()).toEqual([]);
@@ -140,7 +140,7 @@ describe('the sampler', () => {
 });
 
 describe('a sample of a status', () => {
-  test('has its figures: SKUs, what is due, cohorts, and requests a window', () => {
+  test('contains SKUs, due SKUs, cohorts and requests per window', () => {
     expect(SAMPLE).toMatchObject({
       state: 'healthy',
       requests: 64,
@@ -156,7 +156,7 @@ describe('a sample of a status', () => {
     expect(SAMPLE.live.p95).toBeLessThanOrEqual(1900);
   });
 
-  test('tells a ceiling below the share in requests a window, whatever the window', () => {
+  test('gives a ceiling below the share in requests per window, whatever the window', () => {
     const { pace } = CASES['backing off'].stats;
     const slow = mirrorWith({
       stats: { pace: { ...pace, ceilingPerMinute: 6 } },
@@ -166,7 +166,7 @@ describe('a sample of a status', () => {
     expect(sampleOf(slow, 'degraded', NOW)).toMatchObject({ ceiling: 1, backingOff: true });
   });
 
-  test('knows nothing of counts that were not repeated when they should have been', () => {
+  test('leaves out counts that are overdue', () => {
     const counted = (seconds: number, ms: number) =>
       sampleOf(
         mirrorWith({ stats: { countedAt: new Date(NOW.getTime() - seconds * 1000), countedInMs: ms } }),
@@ -180,7 +180,7 @@ describe('a sample of a status', () => {
       requests: 64,
       live: { priced: null, p50: null },
     });
-    // Of 14 million SKUs: counted in ten seconds, every three minutes.
+    // With 14 million SKUs, counting takes ten seconds and happens every three minutes.
     expect(counted(240, 10_000).due).toBe(70);
   });
 
@@ -214,7 +214,7 @@ describe('a sample of a status', () => {
       1,
       60,
     ],
-  ] as const)('quantile of %j with %i in all at %f is %f', (buckets, count, q, seconds) => {
+  ] as const)('has as quantile of %j with %i in all at %f: %f', (buckets, count, q, seconds) => {
     const ages = { buckets: buckets.map(([le, n]) => ({ le, count: n })), count, sumSeconds: 0 };
     expect(quantile(ages, q, 500)).toBe(seconds);
   });

@@ -13,8 +13,8 @@ const codesOf = (scope: Scope, stats: Parameters<typeof mirrorWith>[0]['stats'] 
     ({ level, code }) => `${level} ${code}`,
   );
 
-describe('what is in scope', () => {
-  test('is said beside the whole catalog, where rules say so', () => {
+describe('the scope', () => {
+  test('is shown next to the size of the whole catalog if rules define it', () => {
     const skus = [{ state: 'priced', priceSource: 'live' as const, count: 5000 }];
     expect(scopeText({ skus, outOfScope: 495_000 })).toBe('5,000 of 500,000 SKUs');
     expect(scopeText({ skus, outOfScope: null })).toBeNull();
@@ -27,7 +27,7 @@ describe('what is in scope', () => {
     );
   });
 
-  test('is said loudly where it is nothing: without rules, and where none includes a SKU', () => {
+  test('is reported as empty if there are no rules, or if none includes a SKU', () => {
     expect(codesOf(EVERYTHING)).toEqual([]);
     expect(codesOf(SCOPED)).toEqual([]);
     expect(codesOf({ ...SCOPED, rules: 0 })).toEqual(['degraded scope-empty']);
@@ -41,7 +41,7 @@ describe('what is in scope', () => {
     );
   });
 
-  test('is said to those who disagree', () => {
+  test('is reported if another daemon has a different one', () => {
     expect(codesOf({ ...SCOPED, otherwise: 1 })).toEqual(['degraded scope-differs']);
     expect(codesOf({ ...EVERYTHING, otherwise: 2 })).toEqual(['degraded scope-differs']);
   });

@@ -14,11 +14,11 @@ const drawn = (name: keyof typeof CASES, terminal: Terminal = PIPE) =>
   screen(CASES[name], healthOf(CASES[name]), NOW, terminal);
 const names = Object.keys(CASES) as (keyof typeof CASES)[];
 
-test.each(names)('the screen of: %s', async (name) => {
+test.each(names)('the screen of %s matches its golden file', async (name) => {
   await expect(`${drawn(name)}\n`).toMatchFileSnapshot(`golden/${name.replaceAll(' ', '-')}.txt`);
 });
 
-test('the screen while Postgres is away is the reasons', () => {
+test('without Postgres the screen consists of the reasons', () => {
   const own = { ...NO_OWN_FACTS, unreadable: 'no route to host', queues: 'no Redis' };
   expect(awayScreen(judgeHealth(null, own), PIPE).split('\n')).toEqual([
     'broken: no route to host',
@@ -26,13 +26,13 @@ test('the screen while Postgres is away is the reasons', () => {
   ]);
 });
 
-test('a terminal of 80 columns, in colour', async () => {
+test('a coloured screen of 80 columns matches its golden file', async () => {
   await expect(`${drawn('backing off', { width: 80, colour: true, ascii: false })}\n`).toMatchFileSnapshot(
     'golden/terminal-80-colour.txt',
   );
 });
 
-test('without colour there is no escape, with it the same text', () => {
+test('the screen has no escapes without colour, and the same text with it', () => {
   for (const name of names) {
     expect(drawn(name)).not.toContain('\u001B');
     const colour = drawn(name, { ...PIPE, colour: true });
@@ -50,12 +50,12 @@ test.each([20, 30, 40, 60, 80, 120, 200])('no line is wider than a terminal of %
   }
 });
 
-test('bars are ASCII where nothing else can be shown', () => {
+test('bars are ASCII if the terminal shows nothing else', () => {
   // oxlint-disable-next-line no-control-regex
   for (const name of names) expect(drawn(name, { ...PIPE, ascii: true })).toMatch(/^[\u0000-\u007F]*$/);
 });
 
-test('what the partner names cannot command the terminal', () => {
+test('names from the partner cannot control the terminal', () => {
   const status = mirrorWith({ stats: { snapshotId: 'a\u001B]0;title\u0007b\r\u009B2Jc\u202Ed' } });
   const text = screen(status, healthOf(status), NOW, PIPE);
   // oxlint-disable-next-line no-control-regex
@@ -63,7 +63,7 @@ test('what the partner names cannot command the terminal', () => {
   expect(text).toContain('a\uFFFD]0;title\uFFFDb\uFFFD\uFFFD2Jc\uFFFDd');
 });
 
-test('SKUs in errors are named, also where they are too few for a state, and columns that go back and forth', () => {
+test('SKUs in errors are named even if they are few, and so are unsteady columns', () => {
   const failing = [
     { sku: 'A\nB', failures: 12, oldestAgeSeconds: 7200, error: 'reported' },
     { sku: 'C', failures: 1, oldestAgeSeconds: 60, error: null },
@@ -90,7 +90,7 @@ test('half of the share fills half of the bar', () => {
   expect(text).toMatch(/^ +used +█{20} +59\/118 of the share$/m);
 });
 
-test('what a single refresh has tested is said so', () => {
+test('a calibration by a single refresh says "1 refresh"', () => {
   const calibration = [{ cohort: 'live', looks: 1, rightShare: 1, claimedShare: 0.988, error: 0.012 }];
   const status = mirrorWith({ stats: { calibration } });
   expect(screen(status, healthOf(status), NOW, PIPE)).toMatch(/^calibration live .* in 1 refresh$/m);
@@ -110,12 +110,12 @@ describe('hints', () => {
     waiting: 9,
   });
 
-  test('have no line where nobody has given any', () => {
+  test('have no line if nobody has given any', () => {
     expect(line({ unread: 0, sources: [] })).toBeNull();
     expect(line({ unread: 1200, sources: [] })).toBe('hints       1,200 not read yet');
   });
 
-  test('are told of by source, the first three by name', () => {
+  test('are summarised by source, the first three by name', () => {
     expect(line({ unread: 0, sources: [source('orders')] })).toBe(
       'hints       orders right 52.0 % of the time, told of 48.7 % of all moves (4,000 hints, 120 refreshes brought forward)',
     );
@@ -127,7 +127,7 @@ describe('hints', () => {
     expect(all).toMatch(/; 2 other sources; 2 not read yet$/);
   });
 
-  test('of a source whose name has line breaks are on one line', () => {
+  test('stay on one line even if the name of a source has line breaks', () => {
     expect(line({ unread: 0, sources: [source('two\nlines\u001B[2J')] })).toContain(
       'two\uFFFDlines\uFFFD[2J right',
     );
@@ -145,7 +145,7 @@ describe('the line about promises', () => {
     kept: 19_999,
   };
 
-  test('is there only where something is promised, and says whether it fits and was kept', () => {
+  test('appears only if something is promised, and says whether it fits and was kept', () => {
     expect(promisesLine({ ...STATS, promises: 0 })).toBeNull();
     expect(promisesLine(STATS)).toBe(
       "the ages of 40 SKUs; they need 61 of 94 requests per minute; 99.99 % of the last day's were kept",

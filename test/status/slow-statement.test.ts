@@ -24,7 +24,7 @@ test.each<[Partial<StatementAtWork>, string]>([
     { blockers: ['process 7 of Postgres (role bi)'], attached: ['trigger slow on catalog.skus'] },
     'it waits for process 7 of Postgres (role bi); what it writes has trigger slow on catalog.skus',
   ],
-])('a statement that takes long says what it is at: %j', (more, what) => {
+])('a slow statement says what it is doing: %j', (more, what) => {
   const slowStatements = [{ ...STATEMENT, ...more }];
   expect(judgeHealth({ ...factsOf(CASES.healthy), slowStatements }).reasons).toEqual([
     {
@@ -36,7 +36,7 @@ test.each<[Partial<StatementAtWork>, string]>([
   ]);
 });
 
-test('one whose COMMIT waits for a synchronous standby says so, and what to do', () => {
+test('a statement whose COMMIT waits for a synchronous standby says so, with a remedy', () => {
   const slowStatements = [
     { ...STATEMENT, waitsFor: 'IPC: SyncRep', attached: ['trigger quick on catalog.skus'] },
   ];

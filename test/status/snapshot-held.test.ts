@@ -9,7 +9,7 @@ test.each([
     "roll it back: rollback prepared 'it''s'",
   ],
   ['slot', "the replication slot it's has held a snapshot for 2.0h:", "pg_drop_replication_slot('it''s')"],
-] as const)('a snapshot that is held says who holds it, and how it ends: %s', (kind, who, remedy) => {
+] as const)('a snapshot that is held names its holder and how to end it: %s', (kind, who, remedy) => {
   const holder = {
     kind,
     pid: null,

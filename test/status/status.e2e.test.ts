@@ -20,7 +20,7 @@ async function headline(): Promise<[number | null, string]> {
   return [code, stdout.split('\n')[0] ?? ''];
 }
 
-test('the exit code is the state: 2 on an empty mirror, 0 on a filled one, 1 degraded, 2 when nothing moves', async () => {
+test('the exit code is 0 if healthy, 1 if degraded, and 2 on an empty mirror or when nothing moves', async () => {
   const { sql } = stack;
   expect((await runProgram(['migrate'], env)).code).toBe(0);
   expect(await headline()).toEqual([
@@ -57,7 +57,7 @@ const looks = (program: Program) =>
 
 describe.concurrent('--watch', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '--watch looks again and again, and %s ends it well',
+    'refreshes again and again until %s ends it with exit code 0',
     async (signal) => {
       await using watching = startProgram(['status', '--json', '--watch', '0.1'], env);
       await eventually(() => looks(watching).length >= 3, { what: 'some refreshes' });
@@ -67,7 +67,7 @@ describe.concurrent('--watch', () => {
     },
   );
 
-  test('outlives a Postgres that goes away and comes back, and says so meanwhile', async () => {
+  test('outlives a Postgres that goes away and comes back, and reports it meanwhile', async () => {
     await using gate = await gateTo(stack.databaseUrl);
     gate.open();
     await using watching = startProgram(['status', '--json', '--watch=0.1'], {
@@ -82,7 +82,7 @@ describe.concurrent('--watch', () => {
     expect(await watching.end('SIGINT')).toMatchObject({ code: 0 });
   });
 
-  test('takes seconds and nothing else', async () => {
+  test('accepts only seconds', async () => {
     for (const wrong of ['--watch=soon', '--watch=0']) {
       const { code, stderr } = await runProgram(['status', wrong], env);
       expect([wrong, code]).toEqual([wrong, 78]);

@@ -20,11 +20,11 @@ test.each([
   [false, { FORCE_COLOR: 'false' }, { width: null, colour: false, ascii: false }],
   [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, { width: null, colour: true, ascii: false }],
   [false, { LANG: 'C.UTF-8' }, { width: null, colour: false, ascii: false }],
-])('what a terminal (%s) with %o takes', (isTTY, env, expected) => {
+])('a terminal (%s) with %o has the expected abilities', (isTTY, env, expected) => {
   expect(terminalOf(output(isTTY), env)).toEqual(expected);
 });
 
-test.each(['NO_COLOR', 'FORCE_COLOR'])('text is coloured as that says, and %s is not asked again', (name) => {
+test.each(['NO_COLOR', 'FORCE_COLOR'])('colours follow the argument; %s is not consulted again', (name) => {
   onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv(name, name === 'NO_COLOR' ? '1' : '3');
   const paint = (colour: boolean, text: string) =>
@@ -33,7 +33,7 @@ test.each(['NO_COLOR', 'FORCE_COLOR'])('text is coloured as that says, and %s is
   expect([paint(true, ''), paint(false, 'well')]).toEqual(['', 'well']);
 });
 
-test('a canvas overwrites in place, keeps to the height, and gives the terminal back with the last refresh', () => {
+test('a canvas overwrites in place, fits the height, and leaves the last screen on the terminal', () => {
   const out = output(true);
   const canvas = createCanvas(out);
   canvas.draw('1\n2\n3\n4\n5');
@@ -47,7 +47,7 @@ test('a canvas overwrites in place, keeps to the height, and gives the terminal 
   expect(out.written.join('')).not.toContain('\u001B[2J');
 });
 
-test('a pipe gets the refreshes one after the other, and no escapes', () => {
+test('a pipe gets one screen after the other, without escapes', () => {
   const out = output(false);
   const canvas = createCanvas(out);
   canvas.draw('a\nb');
@@ -56,7 +56,7 @@ test('a pipe gets the refreshes one after the other, and no escapes', () => {
   expect(out.written).toEqual(['a\nb\n', 'c\n']);
 });
 
-describe('a terminal that says that it is 0 × 0, as those of some containers and serial lines do', () => {
+describe('a terminal that reports 0 × 0, as some containers and serial lines do', () => {
   const unsized = () => {
     const written: string[] = [];
     return {
@@ -78,7 +78,7 @@ describe('a terminal that says that it is 0 × 0, as those of some containers an
     expect(out.written.join('')).toContain('3');
   });
 
-  test('has a panel go back by the rows of the usual size', () => {
+  test('moves a panel back by the rows of the usual size', () => {
     const out = unsized();
     const panel = createPanel(out);
     panel.draw(['x'.repeat(100), 'y']);

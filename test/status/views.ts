@@ -5,7 +5,7 @@ import { sampleOf } from '../../src/status/sample.ts';
 import type { Sample } from '../../src/store/status/samples.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
-/* Pages as they may be found, each of them with the day before it. */
+/* Pages in various states, each with the day before it. */
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
@@ -19,7 +19,7 @@ export const IDENTITY: PageView['identity'] = {
   upSeconds: 90_000,
 };
 
-/** A sample of the healthy mirror so many minutes ago, with something else about it. */
+/** Returns a sample of the healthy mirror that many minutes ago, with some changes. */
 export const sampleAt = (minutesAgo: number, more: Partial<Sample> = {}): Sample => ({
   ...sampleOf(CASES.healthy, 'healthy', NOW),
   minute: new Date(Math.floor(NOW.getTime() / MINUTE_MS - minutesAgo) * MINUTE_MS),
@@ -27,7 +27,7 @@ export const sampleAt = (minutesAgo: number, more: Partial<Sample> = {}): Sample
   ...more,
 });
 
-/** Between -1 and 1, the same for the same numbers. */
+/** Returns a value between -1 and 1, always the same for the same arguments. */
 const wave = (minute: number, period: number, phase = 0): number =>
   Math.sin((2 * Math.PI * (minute + phase)) / period);
 const noise = (minute: number, salt: number): number => {
@@ -36,8 +36,8 @@ const noise = (minute: number, salt: number): number => {
 };
 
 /**
- * A day as it may go: prices move more by day, once a delta brought much at a time, once a request was rejected, for
- * an hour the whole catalog was live-priced, and for forty minutes no daemon ran.
+ * Returns the samples of a plausible day: prices move more by day, one delta brought many changes at a time, one
+ * request was rejected, the whole catalog was live-priced for an hour, and no daemon ran for forty minutes.
  */
 export function someDay(): readonly Sample[] {
   return Array.from({ length: DAY_MINUTES }, (_, i) => DAY_MINUTES - 1 - i)
@@ -126,7 +126,7 @@ const THROTTLED: PageView['problems'] = [
   })),
 ];
 
-/** A page with something else about it. */
+/** Returns a page with some changes. */
 export function pageView(more: Partial<PageView> = {}): PageView {
   const status = more.status === undefined ? CASES.healthy : more.status;
   return {
@@ -142,7 +142,7 @@ export function pageView(more: Partial<PageView> = {}): PageView {
   };
 }
 
-/** A page in each state, as it is met most. */
+/** A page in each state, in its most common form. */
 export const VIEWS = {
   healthy: pageView({ samples: someDay(), changes: CHANGES }),
   filling: pageView({ status: CASES['first fill'], samples: firstMinutes() }),
@@ -157,7 +157,7 @@ export const VIEWS = {
   broken: pageView({ status: CASES['daemon long gone'], samples: someDay().slice(0, 200), changes: CHANGES }),
 } as const satisfies Record<MirrorState, PageView>;
 
-/** The states and two of the ends of life: nothing there yet, and nothing to be read. */
+/** The states, plus two extremes: a mirror in its first minute, and one that cannot be read. */
 export const EVERY_VIEW: Readonly<Record<string, PageView>> = {
   ...VIEWS,
   'first minute': pageView({ status: CASES['first manifest'] }),

@@ -2,15 +2,16 @@ import { randomBytes } from 'node:crypto';
 import type { Sql } from '../../src/store/connection/db.ts';
 
 export interface ActingLogins extends AsyncDisposable {
-  /** The role as which they act. */
+  /** The role as which the logins act. */
   readonly owner: string;
-  /** DATABASE_URL with another login each time. */
+  /** Creates another login each time; returns DATABASE_URL with it. */
   login(): Promise<string>;
 }
 
 /**
- * Logins that act as another role (ALTER ROLE … SET role), of which they are members and not the other way round, as
- * Vault makes them. That role may do everything in the database, and sees of no session but its own what it does.
+ * Creates logins that act as another role (ALTER ROLE … SET role), of which they are members but not vice versa,
+ * like those from Vault. That role may do everything in the database, and sees the activity of no session but its
+ * own.
  */
 export async function actingLogins(sql: Sql, databaseUrl: string): Promise<ActingLogins> {
   const owner = `owner_${randomBytes(4).toString('hex')}`;

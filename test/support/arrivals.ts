@@ -1,4 +1,4 @@
-/** The most of these times that any window of `spanMs` holds; one exactly as old as the window no longer counts. */
+/** Returns the most of these times in any window of `spanMs`; one exactly as old as the window no longer counts. */
 export function mostWithin(times: readonly number[], spanMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let first = 0;
@@ -8,7 +8,7 @@ export function mostWithin(times: readonly number[], spanMs: number): number {
   }, 0);
 }
 
-/** How many of these times lie in [from, to). */
+/** Returns how many of these times lie in [from, to). */
 export function countIn(times: readonly number[], from: number, to: number): number {
   return times.filter((at) => at >= from && at < to).length;
 }

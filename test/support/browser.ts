@@ -17,7 +17,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** A Chromium of this machine, or null. */
+/** The path of a Chromium on this machine, or null. */
 export const CHROMIUM: string | null =
   (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -25,11 +25,11 @@ export const CHROMIUM: string | null =
     .find(isProgram) ?? null;
 
 export interface Tab {
-  /** What an expression is in the page, or what its promise resolves to; its JSON. */
+  /** Evaluates an expression in the page and returns its value, or what its promise resolves to, through JSON. */
   evaluate<T>(expression: string): Promise<T>;
-  /** Errors of console, network and script since the page was opened. */
+  /** Console, network and script errors since the page was opened. */
   readonly errors: readonly string[];
-  /** PNG of the whole page, or of its first `height` pixels. */
+  /** Returns a PNG of the whole page, or of its first `height` pixels. */
   screenshot(height?: number): Promise<Buffer>;
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ async function endpointOf(child: ChildProcess): Promise<string> {
   throw new Error('Chromium ended without listening');
 }
 
-/** Starts a headless Chromium with a profile of its own. */
+/** Starts a headless Chromium with its own profile. */
 export async function startBrowser(): Promise<Browser> {
   const profile = await mkdtemp(join(tmpdir(), 'catalog-mirror-browser-'));
   const child = spawn(
@@ -144,9 +144,9 @@ async function openTab(
   if (look.script === false) await here('Emulation.setScriptExecutionDisabled', { value: true });
   const size = { width: look.width, height: 800, deviceScaleFactor: 1, mobile: look.width < 600 };
   await here('Emulation.setDeviceMetricsOverride', size);
-  // They take room on some machines only.
+  // They take up space only on some machines.
   await here('Emulation.setScrollbarsHidden', { hidden: true });
-  // Tabs behind the newest one count as seen too.
+  // Makes tabs behind the newest one count as visible, too.
   await here('Emulation.setFocusEmulationEnabled', { enabled: true });
   if (look.zone !== undefined) await here('Emulation.setTimezoneOverride', { timezoneId: look.zone });
   const features = [{ name: 'prefers-color-scheme', value: look.scheme }];
@@ -167,8 +167,8 @@ async function openTab(
       await here('Page.bringToFront');
       const taken = async () => (await here('Page.captureScreenshot', options)) as { data: string };
       let { data } = await taken();
-      // The first one after a change may be of a page that is still being laid out: a changed font showed in some
-      // runs only.
+      // The first picture after a change may show a page that is still being laid out: sometimes a changed font
+      // did.
       for (let tries = 0; tries < 10; tries++) {
         const { data: again } = await taken();
         if (again === data) break;

@@ -3,7 +3,7 @@ import { type Change, productAfter } from '../../src/client/change.ts';
 import { METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** A row of catalog.changes, as a follower's program has it. */
+/** A row of catalog.changes, as a follower's program receives it. */
 export type ChangeRow = Change;
 
 type Json = Readonly<Record<string, unknown>>;
@@ -14,15 +14,15 @@ interface CopiedSku {
   product: Json | null;
 }
 
-/** The mirror, made of nothing but its changes: what a follower's own tables would have. */
+/** A copy of the mirror made only from its changes, as a follower's own tables would contain it. */
 export class MirrorCopy {
   readonly skus = new Map<string, CopiedSku>();
-  /** What a change said had been before, and was not. */
+  /** Previous values in changes that did not match the copy. */
   readonly faults: string[] = [];
 
   /**
-   * Applies changes in order; `replayed`: they may be known already (pieces of a snapshot), so what they say of
-   * before is not held to.
+   * Applies changes in order. With `replayed`, they may be known already (pieces of a snapshot), so their previous
+   * values are not checked.
    */
   apply(changes: readonly ChangeRow[], replayed = false): void {
     for (const change of changes) this.#apply(change, replayed);
@@ -55,7 +55,7 @@ export class MirrorCopy {
   }
 }
 
-/** The copy is the mirror, table by table and row by row; metadata as far as it is not muted. */
+/** Expects the copy to equal the mirror, table by table and row by row; metadata only if it is not muted. */
 export async function expectCopied(sql: Sql, copy: MirrorCopy): Promise<void> {
   const rows = await sql<
     { sku: string; is: Record<string, string | null>; prices: object; product: object | null }[]

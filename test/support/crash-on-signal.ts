@@ -1,6 +1,6 @@
 /*
- * Loaded before the program (node --import): at SIGUSR2 an error is thrown that nobody catches, with CRASH_TEXT
- * wherever an error can carry something; SIGURG has a promise reject with it instead.
+ * Loaded before the program (node --import): SIGUSR2 throws an error that nobody catches, with CRASH_TEXT wherever
+ * an error can carry text; SIGURG makes a promise reject with it instead.
  */
 
 function crash(): Error {

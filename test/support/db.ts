@@ -3,9 +3,9 @@ import postgres from 'postgres';
 import { inject } from 'vitest';
 
 export interface TestDatabase {
-  /** Connection URL of the fresh database, with the server's administrator as user. */
+  /** Connection URL of the new database, with the server's administrator as user. */
   url: string;
-  /** Drops the database, cutting off whoever is still connected to it. */
+  /** Drops the database, disconnecting everyone who still uses it. */
   drop(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ async function administer(statement: string): Promise<void> {
 
 let major: Promise<number> | undefined;
 
-/** The major version of the run's shared server. */
+/** Returns the major version of the run's shared server. */
 export function serverMajor(): Promise<number> {
   major ??= (async () => {
     const admin = postgres(inject('postgresUrl'), { max: 1 });
@@ -34,12 +34,12 @@ export function serverMajor(): Promise<number> {
   return major;
 }
 
-/** The database that the run's setup has migrated, for copies: migrating each of hundreds takes minutes. */
+/** The database that the run's setup has migrated, for copying: migrating each of hundreds would take minutes. */
 export const MIGRATED = 'migrated';
 
 /**
- * Makes a database with a name of its own on the run's shared server: empty, as a daemon finds it that has run
- * before, or a copy of another one, to which nobody may be connected; `named`: with the URL of one that is gone.
+ * Creates a database with its own name on the run's shared server: empty, migrated, or a copy of another one,
+ * which must have no connections. With `named`, it takes the URL of one that was dropped.
  */
 export async function createDatabase(
   as: 'empty' | 'migrated' | { readonly copyOf: string; readonly named?: string } = 'empty',
@@ -49,7 +49,7 @@ export async function createDatabase(
     given === undefined ? `test_${randomBytes(8).toString('hex')}` : new URL(given).pathname.slice(1);
   const copyOf = typeof as === 'string' ? null : new URL(as.copyOf).pathname.slice(1);
   const template = copyOf ?? (as === 'migrated' ? MIGRATED : 'template1');
-  // Files are copied: writing each page of the template to the log, as by default from 15 on, takes six times as long.
+  // Copies files: writing each page of the template to the WAL, the default from 15 on, takes six times as long.
   const copied = (await serverMajor()) >= 15 ? 'strategy file_copy' : '';
   await administer(`create database ${name} template ${template} ${copied}`);
   const url = new URL(inject('postgresUrl'));
@@ -58,8 +58,8 @@ export async function createDatabase(
 }
 
 /**
- * SQL: a lock of this database. pg_locks shows those of the whole server, and in databases that were made of the same
- * template a table has the same number in each.
+ * SQL condition for a lock of this database. pg_locks shows those of the whole server, and tables in databases
+ * made from the same template have the same OIDs.
  */
 export const ofThisDatabase = (sql: postgres.Sql) =>
   sql`database = (select oid from pg_database where datname = current_database())`;

@@ -2,7 +2,7 @@ import { METADATA } from '../../src/declared/metadata.ts';
 import type { TruthRow, World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** One SKU as truth and mirror are compared: everything a seller can read of it but times. */
+/** A SKU as it is compared between truth and mirror: everything that a seller can read of it except times. */
 interface Seen {
   readonly state: string;
   readonly listed: boolean;
@@ -12,7 +12,7 @@ interface Seen {
   readonly product: Record<string, string> | null;
 }
 
-/** What the mirror should hold of a SKU. A SKU that is gone keeps its metadata, which is not compared then. */
+/** Returns what the mirror should hold of a SKU. One that is gone keeps its metadata, which is then not compared. */
 function expected(truth: TruthRow): Seen {
   const record = truth.answer === 'record';
   return {
@@ -29,7 +29,7 @@ const DOCUMENTED = Object.values(METADATA).flatMap(([part, member]): string[] =>
   part === 'product' ? [member] : [],
 );
 
-/** The members of a product that the partner documents; the mirror keeps others too. */
+/** Returns the documented members of a product; the mirror keeps others, too. */
 function documented(product: Record<string, string> | undefined): Record<string, string> | null {
   if (product === undefined) return null;
   return Object.fromEntries(Object.entries(product).filter(([field]) => DOCUMENTED.includes(field)));
@@ -64,7 +64,7 @@ async function mirrored(sql: Sql): Promise<Map<string, Seen>> {
   );
 }
 
-/** A SKU of which the mirror holds something else than is true. */
+/** A SKU of which the mirror holds something else than the truth. */
 export interface Difference {
   readonly sku: string;
   readonly truth: Seen | undefined;
@@ -72,8 +72,8 @@ export interface Difference {
 }
 
 /**
- * The whole mirror against the sandbox's truth: every SKU the catalog lists, and every SKU the mirror has ever heard of
- * (unlisted SKUs that it never heard of are none of its business).
+ * Compares the whole mirror with the sandbox's truth: every SKU that the catalog lists or the mirror knows.
+ * Unlisted SKUs that it does not know are ignored.
  */
 export async function differencesOf(sql: Sql, world: World): Promise<Difference[]> {
   const truth = world.truth();
@@ -85,7 +85,7 @@ export async function differencesOf(sql: Sql, world: World): Promise<Difference[
     .filter((each) => stable(each.truth) !== stable(each.mirror));
 }
 
-/** Objects as text, keys in order, own `__proto__` included. */
+/** Returns an object as text with its keys in order, including an own `__proto__`. */
 function stable(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     inner !== null && typeof inner === 'object' && !Array.isArray(inner)

@@ -1,25 +1,24 @@
-/** Long enough for a machine with much else to do; nothing waits for it unless it fails. */
+/** Long enough for a busy machine; only a failure takes this long. */
 export const PATIENCE_MS = 60_000;
-/**
- * Time between two checks at first; what takes long is checked ever more rarely, as hundreds of waiting tests are a
- * load of their own.
- */
+/** Time between the first two checks; it grows, because hundreds of waiting tests are a load of their own. */
 const EVERY_MS = 20;
 const SELDOM_MS = 100;
 const SLOWER = 1.1;
 
 export interface Waiting {
-  /** What is waited for, where the check alone does not tell. */
+  /** What is waited for, if the check itself does not show it. */
   readonly what?: string;
   readonly within?: number;
-  /** Time between any two checks: for those that cost much, or do something. */
+  /** Constant time between checks, for those that are expensive or have effects. */
   readonly every?: number;
 }
 
-/** Thrown by a check that cannot come true any more: nobody waits further. */
+/** Thrown by a check that can no longer succeed, to stop waiting. */
 export class Hopeless extends Error {}
 
-/** The one way to wait: repeats `check` until it neither throws nor says `false`, and resolves with what it gave. */
+/**
+ * The one way to wait: repeats `check` until it neither throws nor returns `false`, and resolves with its result.
+ */
 export async function eventually<T>(check: () => T | Promise<T>, waiting: Waiting = {}): Promise<T> {
   const { what = String(check), within = PATIENCE_MS, every } = waiting;
   let next = every ?? EVERY_MS;
@@ -42,7 +41,7 @@ export async function eventually<T>(check: () => T | Promise<T>, waiting: Waitin
   }
 }
 
-/** For what is random, or to be long on purpose; what is waited for has a condition. */
+/** Only for waits that are random, or long on purpose; to wait for something, use a condition. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);

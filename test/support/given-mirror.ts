@@ -4,20 +4,23 @@ import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { dropRoles } from '../security/neighbours.ts';
 import { createDatabase, type TestDatabase } from './db.ts';
 
-/** A mirror that belongs to a role of its own, as one that was migrated by its daemon. */
+/** A mirror that belongs to its own role, as if its daemon had migrated it. */
 export interface GivenMirror extends AsyncDisposable {
-  /** The role, and DATABASE_URL with its login, or another's. */
+  /** The role, and DATABASE_URL with its login or with another one. */
   readonly role: string;
   readonly url: string;
   readonly as: (login: string, password?: string) => string;
-  /** The administrator's login, and a pool of it. */
+  /** The administrator's login, and a pool that uses it. */
   readonly adminUrl: string;
   readonly admin: Sql;
 }
 
 const PASSWORD = 'x';
 
-/** Gives all that is in these schemas to a role; sequences and partitions go with their tables, or by themselves. */
+/**
+ * SQL that gives everything in the mirror's schemas to a role; sequences and partitions follow their tables or are
+ * listed themselves.
+ */
 const givingTo = (role: string) => `
   do $$
   declare one text;
@@ -40,7 +43,7 @@ const givingTo = (role: string) => `
     end loop;
   end $$`;
 
-/** Makes one of the run's migrated database, or of a copy of another mirror with the same role. */
+/** Creates one from the run's migrated database, or as a copy of another with the same role. */
 export async function giveMirror(like?: GivenMirror): Promise<GivenMirror> {
   const role = like?.role ?? `given_${randomBytes(4).toString('hex')}`;
   const database: TestDatabase = await createDatabase(like === undefined ? 'migrated' : { copyOf: like.url });

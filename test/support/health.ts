@@ -7,7 +7,7 @@ import { settingsWith } from './settings.ts';
 
 const SILENT = createLogger({ level: 'silent', secrets: () => [] });
 
-/** What a daemon on this database says of its health that knows nothing against itself. */
+/** Returns the health reader of a daemon on this database that reports nothing about itself. */
 export function healthOf(sql: Sql, log = SILENT): HealthReader {
   return createHealth(
     {

@@ -5,23 +5,23 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 /** What the proxy does with a request to connect. */
 export type Mood =
   | 'pass'
-  | number // refuses with this status and a page of its own
+  | number // rejects with this status and its own page
   | 'silent'
   | 'cut'
-  | 'garbage' // no HTTP
-  | { readonly cutAfter: number } // passes that many bytes to the client
+  | 'garbage' // is not HTTP
+  | { readonly cutAfter: number } // lets that many bytes through to the client
   | { readonly stallAfter: number };
 
 export interface HttpProxy extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
-  /** Each request to connect: the target, and the login that was sent along. */
+  /** Each request to connect: its target and its login. */
   readonly asked: readonly { readonly authority: string; readonly login: string | undefined }[];
-  /** Requests that were to be forwarded, which a mirror never sends. */
+  /** Requests to be forwarded, which a mirror never sends. */
   readonly forwarded: readonly string[];
-  /** All that came before a tunnel was open, and all that went through one. */
+  /** `heads`: all that came before a tunnel was open; `carried`: all that went through one. */
   readonly heads: string;
-  /** Connections that are open now, to it and from it. */
+  /** The number of connections, to it and from it, that are open now. */
   readonly open: number;
   readonly carried: string;
   mood: (authority: string) => Mood;
@@ -31,7 +31,7 @@ export interface HttpProxy extends AsyncDisposable {
   cutAll(): void;
 }
 
-/** An HTTP proxy on loopback. With `login` (user:password), it answers 407 without it. */
+/** Starts an HTTP proxy on loopback. If `login` (user:password) is given, it answers 407 without it. */
 export async function startHttpProxy(login?: string): Promise<HttpProxy> {
   const open = new Set<Socket>();
   const state = { heads: '', carried: '' };

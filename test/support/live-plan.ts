@@ -2,7 +2,7 @@ import { NO_CEILING } from '../../src/store/live/limits.ts';
 import type { LivePlan } from '../../src/store/live/live.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 
-/** A plan while nothing is scarce, nothing was deferred, and no ceiling is known. */
+/** A plan with no scarcity, no deferrals and no known ceiling. */
 export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
   refreshThreshold: null,
   maxIntervalMinutes: null,

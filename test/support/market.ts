@@ -1,15 +1,14 @@
 import type { TruthRow, World } from '../../src/sandbox/index.ts';
 
 /**
- * Moves the first price of a SKU, by as much as one may move without a second answer being wanted. `more` tells one
- * move from another.
+ * Moves the first price of a SKU, by no more than is accepted without a second answer. `more` distinguishes moves.
  */
 export function nudge(world: World, { sku, sizeMap }: Pick<TruthRow, 'sku' | 'sizeMap'>, more = 0): void {
   for (const [size, price] of Object.entries(sizeMap).slice(0, 1))
     world.setPrice(sku, size, Math.round((price ?? 1000) * 1.2) + more);
 }
 
-/** Moves of the market that the catalog reports, all of them in the snapshot cohort, and a snapshot with them. */
+/** Makes all kinds of moves that the catalog reports, in the snapshot cohort, and builds a snapshot of them. */
 export function moveMarket(world: World, round: number): void {
   const listed = [...world.truth().values()].filter((row) => row.listed && row.answer === 'record');
   const priced = listed.filter(
@@ -24,7 +23,7 @@ export function moveMarket(world: World, round: number): void {
   world.buildSnapshot();
 }
 
-/** Reproducible numbers in [0, 1). */
+/** Returns a generator of reproducible numbers in [0, 1). */
 export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,9 +1,9 @@
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /*
- * A clock of Postgres that can be set, in one database alone: `now()`, `statement_timestamp()` and `clock_timestamp()`
- * of `pg_catalog` are others there. A sequence has by how much it is ahead, since it is read at once by everybody and rolled back by
- * nobody. To be there before the mirror's functions are: these mean what they name when they are made.
+ * A Postgres clock that can be set, in one database only: `now()`, `statement_timestamp()` and `clock_timestamp()`
+ * of `pg_catalog` are replaced there. A sequence holds the offset, because everybody sees its value at once and no
+ * rollback undoes it. It must exist before the mirror's functions, which bind these names when they are created.
  */
 
 const INSTALL = `
@@ -22,7 +22,7 @@ const INSTALL = `
     $$ select machine_clock_timestamp() + make_interval(secs => pg_sequence_last_value('movable.ahead_ms'::regclass) / 1000.0) $$;
   reset allow_system_table_mods`;
 
-/** Makes the clock of an empty database one that can be set. */
+/** Makes the clock of an empty database movable. */
 export async function makeClockMovable(url: string): Promise<void> {
   const sql = connect(url, { max: 1 });
   try {
@@ -32,12 +32,12 @@ export async function makeClockMovable(url: string): Promise<void> {
   }
 }
 
-/** Sets the clock ahead of the machine's by so much, or behind it. */
+/** Sets the clock this many seconds ahead of the machine's, or behind it if negative. */
 export async function setClockAhead(sql: Sql, seconds: number): Promise<void> {
   await sql`select setval('movable.ahead_ms', ${Math.round(seconds * 1000)})`;
 }
 
-/** Columns that the mirror writes by Postgres's clock; those of others' times and of plain sessions are not. */
+/** Columns that the mirror does not write by Postgres's clock, but by others' times or in plain sessions. */
 const OTHER_CLOCKS: ReadonlySet<string> = new Set([
   'catalog.skus.updated_at',
   'catalog_internal.sync.snapshot_generated_at',
@@ -46,7 +46,10 @@ const OTHER_CLOCKS: ReadonlySet<string> = new Set([
   'catalog_internal.followers.backend_start',
 ]);
 
-/** The mirror's own columns of times by Postgres's clock: table and column. Chunks of the history are in their table. */
+/**
+ * Returns the mirror's own columns with times of Postgres's clock: table and column. Chunks of the history count
+ * with their table.
+ */
 async function timeColumns(sql: Sql) {
   const columns = await sql<{ table: string; column: string; generated: boolean }[]>`
     select format('%s.%s', table_schema, table_name) as "table", column_name as "column", is_generated <> 'NEVER' as generated
@@ -57,10 +60,10 @@ async function timeColumns(sql: Sql) {
   return columns.filter(({ table, column }) => !OTHER_CLOCKS.has(`${table}.${column}`));
 }
 
-/** Times within JSON: of snapshots that the manifest route has named. */
+/** Members within JSON that hold times of snapshots which the manifest route has named. */
 const NAMED = ['named', 'seen'];
 
-/** The latest time in each column of the mirror that has any after `moment`, `infinity` aside. */
+/** Returns the latest time in each column of the mirror that contains any after `moment`, except `infinity`. */
 export async function timesAfter(sql: Sql, moment: Date): Promise<Record<string, Date>> {
   const found: Record<string, Date> = {};
   for (const { table, column } of await timeColumns(sql)) {
@@ -80,8 +83,8 @@ export async function timesAfter(sql: Sql, moment: Date): Promise<Record<string,
 }
 
 /**
- * Has each column of the mirror say the present time, in a row that is made where its table has none. Returns their
- * names. In a transaction that knows no foreign key, trigger or check; what a row says otherwise, means nothing.
+ * Sets each column of the mirror to the current time, in a new row if its table has none. Returns their names.
+ * Runs in a transaction without foreign keys, triggers and checks; the other values of a row mean nothing.
  */
 export async function dateAll(sql: Sql): Promise<string[]> {
   const written = (await timeColumns(sql)).filter(({ generated }) => !generated);
@@ -115,7 +118,7 @@ export async function dateAll(sql: Sql): Promise<string[]> {
   return written.map(({ table, column }) => `${table}.${column}`);
 }
 
-/** A value of a type, where `1` is none. */
+/** A value of a type for which `1` is not valid. */
 const ANY_VALUE: Readonly<Record<string, string>> = {
   date: "(clock_timestamp() at time zone 'UTC')",
   'timestamp with time zone': 'clock_timestamp()',

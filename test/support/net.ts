@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Something on a port of 127.0.0.1, for tests of servers that are away, hang or misbehave. */
+/** A listener on 127.0.0.1, for tests of servers that are away, hang or misbehave. */
 export interface Port extends AsyncDisposable {
   readonly port: number;
-  /** Connections that were made to it so far. */
+  /** Connections made to it so far. */
   readonly connections: number;
 }
 
@@ -34,18 +34,18 @@ async function listen(serve: (socket: Socket) => void): Promise<Port> {
   };
 }
 
-/** A port of 127.0.0.1 that nobody listened on a moment ago. */
+/** Returns a port of 127.0.0.1 on which nobody listened a moment ago. */
 export async function freePort(): Promise<number> {
   await using port = await deafPort();
   return port.port;
 }
 
-/** Takes connections and never says a word. */
+/** Listens on a port, accepts connections and never sends anything. */
 export function deafPort(): Promise<Port> {
   return listen(() => {});
 }
 
-/** The way to a server whose clients hear all that it says but that it has closed the connection. */
+/** Forwards to a server, but hides from its clients that it has closed a connection. */
 export async function holdingPort(url: string): Promise<Port> {
   const { hostname, port } = new URL(url);
   return await listen((socket) => {
@@ -57,7 +57,7 @@ export async function holdingPort(url: string): Promise<Port> {
   });
 }
 
-/** An error as the protocol of Postgres writes it: fields by their letters (S severity, C SQLSTATE, M message). */
+/** Encodes an error in the Postgres protocol: fields by their letters (S severity, C SQLSTATE, M message). */
 function errorMessage(fields: Readonly<Record<string, string>>): Buffer {
   const body = Object.entries(fields).map(([letter, text]) => `${letter}${text}\0`);
   const content = Buffer.from(`${body.join('')}\0`);
@@ -67,8 +67,8 @@ function errorMessage(fields: Readonly<Record<string, string>>): Buffer {
 }
 
 /**
- * The way to a Postgres through something that refuses sessions with settings, in these words, `times` times in all;
- * those without get through.
+ * Forwards to a Postgres, but rejects sessions with settings with this error, `times` times in all; those without
+ * settings get through.
  */
 export async function refusingSettings(
   url: string,
@@ -94,13 +94,13 @@ export async function refusingSettings(
 }
 
 export interface Gate extends Port {
-  /** From here on, connections get through. */
+  /** Lets connections through from now on. */
   open(): void;
-  /** Cuts the connections there are, and drops those to come. */
+  /** Cuts the existing connections, and drops new ones. */
   shut(): void;
 }
 
-/** The way to a server, closed at first: connections are dropped as they come. */
+/** Opens a gate to a server, at first shut: it drops connections as they come. */
 export async function gateTo(url: string): Promise<Gate> {
   const { hostname, port } = new URL(url);
   let isOpen = false;
@@ -128,7 +128,7 @@ export async function gateTo(url: string): Promise<Gate> {
   ) as unknown as Gate;
 }
 
-/** The same URL, through another port of this machine. */
+/** Returns the same URL with another port of this machine. */
 export function through(url: string, { port }: Pick<Port, 'port'>): string {
   const changed = new URL(url);
   changed.host = `127.0.0.1:${port}`;

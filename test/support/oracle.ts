@@ -3,32 +3,32 @@ import type { TruthRow, World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { differencesOf } from './differences.ts';
 
-/** The whole mirror is as the partner has it (differencesOf). */
+/** Expects the whole mirror to equal the partner's truth (differencesOf). */
 export async function expectMirrorIsTrue(sql: Sql, world: World): Promise<void> {
   const differing = await differencesOf(sql, world);
   expect({ differing: differing.length, shown: differing.slice(0, 5) }).toEqual({ differing: 0, shown: [] });
   expect([...(await unevenRefreshes(sql))], 'a record brings prices and metadata alike').toEqual([]);
 }
 
-/** What metadata_age_seconds goes by: the metadata of a priced SKU is as old as its prices. */
+/** What metadata_age_seconds relies on: the metadata of a priced SKU is as old as its prices. */
 const unevenRefreshes = (sql: Sql) => sql`
   select sku, priced_at, refreshed_at from catalog.skus join catalog.products using (sku)
   where state = 'priced' and priced_at <> refreshed_at`;
 
-/** What the delta tells of every move of: of live prices, and of what no manifest lists, nobody does. */
+/** Decides whether the delta reports every move of a SKU: not of live prices, nor of what no manifest lists. */
 export const isReported = ({ listed, priceSource }: TruthRow): boolean =>
   listed && priceSource === 'snapshot';
 
 /**
- * Where the token is the newest, whatever is not as the partner has it must be due: the cursor is not ahead of the
- * work. `ofPrices`: of which SKUs this holds for prices, too.
+ * Expects that if the token is the newest, whatever differs from the partner is due: the cursor is not ahead of
+ * the work. `ofPrices`: the SKUs for which this includes prices.
  */
 export async function expectCursorNotAhead(
   sql: Sql,
   world: World,
   ofPrices: (row: TruthRow) => boolean = () => true,
 ): Promise<void> {
-  // One statement: a baseline may be committed at any moment.
+  // A single statement, because a baseline may be committed at any moment.
   const [sync] = await sql<[{ token: string | null; skus: number }]>`
     select snapshot_id as token, (select count(*) from catalog.skus)::int as skus from catalog_internal.sync`;
   if (sync.token === null) expect(sync.skus, 'lines without their token').toBe(0);
@@ -51,8 +51,8 @@ export async function expectCursorNotAhead(
 }
 
 /**
- * Each price's history is a chain: every move begins where the one before ended, and the last ends at the present
- * price.
+ * Expects each price's history to be a chain: every move starts where the previous one ended, and the last ends at
+ * the current price.
  */
 export async function expectHistoryIsAChain(sql: Sql): Promise<void> {
   const broken = await sql`

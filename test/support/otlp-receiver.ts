@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** A span as OTLP has it in JSON, its attributes as an object. */
+/** A span as in OTLP's JSON, with its attributes as an object. */
 export interface SentSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -72,14 +72,14 @@ function spansOf({ resourceSpans }: OtlpRequest): SentSpan[] {
   );
 }
 
-/** How the receiver answers: it takes spans, says nothing, answers what is no OTLP, or refuses. */
+/** How the receiver answers: it accepts spans, sends nothing, answers something that is not OTLP, or rejects. */
 export type Manner = 'takes' | 'hangs' | 'garbage' | 'refuses';
 
 export interface OtlpReceiver extends AsyncDisposable {
   readonly url: string;
   readonly spans: SentSpan[];
   readonly headers: IncomingMessage['headers'][];
-  /** Bodies as they came. */
+  /** Bodies as received. */
   readonly bodies: string[];
   manner: Manner;
 }

@@ -8,7 +8,7 @@ export interface PageServer extends AsyncDisposable {
   urlOf(name: string): string;
 }
 
-/** Serves status pages by their names, with the policy that the daemon sends. `view` is asked each time. */
+/** Serves status pages by name, with the policy that the daemon sends. Calls `view` for each request. */
 export async function servePages(view: (name: string) => PageView): Promise<PageServer> {
   const server = createServer((request, response) => {
     const name = decodeURIComponent((request.url ?? '/').slice(1));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { eventually } from './eventually.ts';
 import { freePort } from './net.ts';
 
-/** Whether there is a PgBouncer: `.ci/tools` fetches one. */
+/** Decides whether this machine has a PgBouncer; `.ci/tools` fetches one. */
 export function hasPgBouncer(): boolean {
   try {
     execFileSync('pgbouncer', ['--version'], { stdio: 'ignore' });
@@ -19,7 +19,7 @@ export function hasPgBouncer(): boolean {
 
 const NOBODY = 65_534;
 
-/** PgBouncer in front of the server of a URL, with settings of its own; `url` leads through it. */
+/** Starts a PgBouncer in front of the server of a URL, with these settings; `url` leads through it. */
 export async function pgBouncer(
   to: string,
   settings: Readonly<Record<string, string | number>>,

@@ -3,7 +3,10 @@ import type { Watcher } from './proxy.ts';
 /** Where a connection is lost around the end of a transaction. */
 export type CommitCut = 'before COMMIT arrives' | 'after COMMIT, before its answer' | 'right behind COMMIT';
 
-/** Reads the statements that a client sends, prepared ones included, from the pieces of one connection. */
+/**
+ * Returns a reader that extracts the statements of a client, prepared ones included, from the pieces of one
+ * connection.
+ */
 function statementReader(): (piece: Buffer) => string[] {
   let rest = Buffer.alloc(0);
   let begun = false;
@@ -29,8 +32,8 @@ function statementReader(): (piece: Buffer) => string[] {
 }
 
 /**
- * Loses the connection at the COMMIT of transactions in which a statement matched `of`, `times` times in all. To be set
- * before the connections are made: statements prepared earlier cannot be known again.
+ * Cuts the connection at the COMMIT of transactions in which a statement matched `of`, `times` times in all. Set
+ * it before the connections are made, because statements prepared earlier cannot be recognised.
  */
 export function atCommit(
   of: RegExp,
@@ -62,7 +65,7 @@ export function atCommit(
 }
 
 /**
- * Loses every connection that sends a statement like `of`, before the server sees it. To be set before they are made.
+ * Cuts every connection that sends a statement like `of`, before the server sees it. Set it before they are made.
  */
 export function atStatement(of: RegExp): { readonly watcher: () => Watcher; hits(): number } {
   let hits = 0;

@@ -15,11 +15,11 @@ import type { LogLine } from './stack.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ARM = new URL('arm-failpoint.ts', import.meta.url).href;
-/** Hundreds of processes compile the same files: the first that ends keeps what it compiled for all others. */
+/** Hundreds of processes compile the same files: the first one to end saves the result for all others. */
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-// Each of these tests is several processes: not too many of them at once.
+// Each of these tests starts several processes, so only a few run at once.
 vi.setConfig({ maxConcurrency: 3 });
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -29,7 +29,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** catalog-mirror as a process of its own: what it prints, and how it is signalled. */
+/** catalog-mirror in its own process: what it prints, and how to signal it. */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
   /** Lines so far. */
@@ -39,29 +39,29 @@ export interface Program extends AsyncDisposable {
   signal(signal: NodeJS.Signals): void;
   /** Sends a signal and waits for the end; `ms` is how long that took. */
   readonly end: (signal: NodeJS.Signals) => Promise<Exit & { readonly ms: number }>;
-  /** The log lines with this event so far. */
+  /** Returns the log lines with this event so far. */
   logged(event: string): LogLine[];
-  /** The first log line with this event, once it is there. */
+  /** Waits for the first log line with this event. */
   until(event: string, within?: number): Promise<LogLine>;
-  /** GET on the daemon's own HTTP port, once it listens. */
+  /** GETs a path of the daemon's own HTTP port, once it listens. */
   get(path: string): Promise<{ readonly status: number; readonly body: string }>;
 }
 
 export interface StartOptions {
   readonly cwd?: string;
-  /** Who runs it, where the tests are root. */
+  /** The user that runs it, if the tests run as root. */
   readonly uid?: number;
   readonly gid?: number;
-  /** An installed executable, to be started instead of the source; without failpoint and preload. */
+  /** An installed executable to start instead of the source; without failpoint and preload. */
   readonly bin?: string;
-  /** A module that is loaded before the program. */
+  /** A module to load before the program. */
   readonly preload?: string;
   /** Ends itself by SIGKILL when it passes this point for the n-th time: name and n. */
   readonly failpoint?: readonly [Failpoint, number];
 }
 
 /**
- * Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH.
+ * Starts the program with only these arguments and this environment: of the tests' own, it gets nothing but PATH.
  */
 export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
   const { bin, failpoint, preload, ...rest } = options;
@@ -87,7 +87,7 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
   });
   const parsed: LogLine[] = [];
   let read = 0;
-  /** Each line is parsed once, however often tests ask. */
+  /** Returns matching lines; each line is parsed only once, however often tests ask. */
   function logged(event: string): LogLine[] {
     for (; read < stdout.length; read += 1) {
       const line = stdout[read] ?? '';
@@ -137,7 +137,7 @@ export interface Ran extends Exit {
   readonly stderr: string;
 }
 
-/** Runs the program to its end; a run that takes longer is killed, and its signal shows. */
+/** Runs the program to its end; a run that takes too long is killed, as its signal shows. */
 export async function runProgram(
   args: readonly string[],
   env: Env = {},
@@ -151,7 +151,7 @@ export async function runProgram(
   return { ...exit, stdout: program.stdout.join('\n'), stderr: program.stderr.join('\n') };
 }
 
-/** A folder that every user may pass through, gone after the test. */
+/** Creates a folder that every user may pass through, deleted after the test. */
 export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinished): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-process-'));
   await chmod(folder, 0o711);
@@ -159,12 +159,12 @@ export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinis
   return folder;
 }
 
-/** SQL: the first fill is over; what waits for a second answer was answered. */
+/** SQL: the first fill is over, and what waited for a second answer was answered. */
 export const FILLED = `(select manifest_applied_at is not null from catalog_internal.sync)
   and not exists (select from catalog_internal.due 
     where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false)))`;
 
-/** Whether an SQL condition holds; false too while the tables are not there yet. */
+/** Returns whether an SQL condition holds; false also while the tables do not exist yet. */
 export async function holds(sql: Sql, condition: string): Promise<boolean> {
   try {
     const [row] = await sql.unsafe<{ holds: boolean | null }[]>(`select (${condition}) as holds`);
@@ -175,12 +175,12 @@ export async function holds(sql: Sql, condition: string): Promise<boolean> {
   }
 }
 
-/** As much as process managers grant. */
+/** The time that process managers usually grant. */
 export const GRANTED_MS = 10_000;
-/** On a machine with much else to do; far below what the tests have the daemon wait for. */
+/** For a busy machine; far below the time that the tests make the daemon wait for. */
 const BUSY_MS = 6 * GRANTED_MS;
 
-/** A graceful end: exit code 0, in time. That it is in time for process managers is for timed tests. */
+/** Expects a graceful end: exit code 0, in time. Timed tests check that it is in time for process managers. */
 export function expectStopped(
   stopped: Awaited<ReturnType<Program['end']>>,
   check: ExpectStatic = expect,
@@ -194,15 +194,12 @@ export function expectStopped(
 }
 
 /**
- * `--timeout` values to try one after the other, where what is pending at the end of a run depends on how far the
- * machine came.
+ * `--timeout` values to try one after the other, if what is pending at the end of a run depends on the machine's
+ * speed.
  */
 const TIMEOUTS = ['4s', '16s', '60s'];
 
-/**
- * Runs `run --once` that cannot finish, with as much time as the machine needs to come to where `pending` is all that
- * is left.
- */
+/** Runs a `run --once` that cannot finish, with as much time as the machine needs until only `pending` is left. */
 export async function runUntilOnlyPending(env: Env, pending: string): Promise<Ran> {
   let ran: Ran | undefined;
   for (const timeout of TIMEOUTS) {

@@ -1,6 +1,6 @@
 import type { Environment } from '../../src/config/environment.ts';
 
-/** A shell from which a daemon is run in production. */
+/** A shell environment from which a daemon runs in production. */
 export const PRODUCTION: Environment = {
   PARTNER_BASE_URL: 'https://partner.example.com',
   PARTNER_API_KEY_FILE: '/run/secrets/partner_api_key',

@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import { eventually } from './eventually.ts';
 import { freePort } from './net.ts';
 
-/** Whether this machine has a Prometheus' program. */
+/** Whether this machine has the program of Prometheus. */
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
 
 const RULES = fileURLToPath(new URL('../../ops/prometheus/', import.meta.url));
@@ -20,13 +20,15 @@ export interface Course {
   readonly values: readonly (readonly [number, number])[];
 }
 
-/** A Prometheus with the rule files of ops/prometheus, which scrapes every two seconds and evaluates every second. */
+/**
+ * A Prometheus with the rule files of ops/prometheus, which scrapes every two seconds and evaluates every second.
+ */
 export interface Prometheus extends AsyncDisposable {
-  /** What an expression gives now. Throws what Prometheus says to an expression that it cannot read. */
+  /** Returns the current result of an expression. Throws Prometheus's message if it cannot parse it. */
   now(expr: string): Promise<Course[]>;
-  /** What it gave in every second since the start. */
+  /** Returns its result in every second since the start. */
   course(expr: string): Promise<Course[]>;
-  /** The label sets of all series since the start that fit a selector. */
+  /** Returns the label sets of all series since the start that match a selector. */
   series(selector: string): Promise<readonly Readonly<Record<string, string>>[]>;
 }
 
@@ -49,7 +51,7 @@ function coursesOf(data: unknown): Course[] {
   }));
 }
 
-/** Starts a Prometheus that scrapes `target` (host:port), and waits until it has. */
+/** Starts a Prometheus that scrapes `target` (host:port), and waits for its first scrape. */
 export async function startPrometheus(target: string): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-prometheus-'));
   const port = await freePort();
@@ -60,7 +62,7 @@ export async function startPrometheus(target: string): Promise<Prometheus> {
     const groups = rules.groups.map(({ name, rules }) => ({ name, rules, interval: '1s' }));
     await writeFile(join(folder, file), JSON.stringify({ groups }));
   }
-  // JSON is YAML. A scrape that is late is lost, and none may be longer than the interval.
+  // JSON is YAML. A late scrape is lost, and none may take longer than the interval.
   const config = {
     global: { scrape_interval: '2s', scrape_timeout: '2s', evaluation_interval: '1s' },
     rule_files: RULE_FILES,

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { beforeEach } from 'vitest';
 
 /*
- * A property that fails is made smaller until its test's time is over, which then says neither seed nor what has
- * failed. It ends before, with the smallest example that was found by then; one that is only slow fails as such.
+ * A failing property is shrunk until its test times out, which then reports neither the seed nor the failure. This
+ * ends shrinking earlier, with the smallest example so far; a property that is only slow fails as such.
  */
 beforeEach(({ task }) => {
   fc.configureGlobal({

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { eventually } from './eventually.ts';
 import { type Proxy, proxyTo, when } from './proxy.ts';
 
-/** An echo that notes what it got and how its connections ended. */
+/** An echo server that records what it got and how its connections ended. */
 let got = '';
 let ends: string[] = [];
 const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -56,7 +56,7 @@ async function echoes({ socket, pieces }: Line, word: string): Promise<void> {
   await eventually(() => expect(pieces.join('')).toContain(word));
 }
 
-test('passes both ways, and counts connections', async () => {
+test('passes data both ways, and counts connections', async () => {
   const line = await dial();
   await echoes(line, 'hello');
   expect({ connections: proxy.connections, living: proxy.living }).toEqual({ connections: 1, living: 1 });
@@ -65,7 +65,7 @@ test('passes both ways, and counts connections', async () => {
   await eventually(() => expect(proxy.living).toBe(0));
 });
 
-test('holds back by its latency, and slices, on a connection that lives', async () => {
+test('delays and slices data on an existing connection', async () => {
   const line = await dial();
   await echoes(line, 'quick');
   proxy.set({ latencyMs: 60, sliceBytes: 1 });
@@ -83,7 +83,7 @@ test('limits the bandwidth', async () => {
   expect(performance.now() - startedAt).toBeGreaterThan(200);
 });
 
-test('swallows as a black hole, and resets what it swallowed when healed', async () => {
+test('swallows data as a black hole, and resets those connections when healed', async () => {
   const line = await dial();
   const spared = await dial();
   proxy.set({ blackHole: true });
@@ -95,7 +95,7 @@ test('swallows as a black hole, and resets what it swallowed when healed', async
   await eventually(() => expect(line.over).toEqual(['ECONNRESET']));
 });
 
-test('refuses new connections and leaves old ones', async () => {
+test('rejects new connections and leaves existing ones alone', async () => {
   const line = await dial();
   await echoes(line, 'old');
   proxy.set({ refuse: true });
@@ -106,7 +106,7 @@ test('refuses new connections and leaves old ones', async () => {
   await echoes(await dial(), 'again');
 });
 
-test('resets all at once, on both sides', async () => {
+test('resets all connections at once, on both sides', async () => {
   const lines = [await dial(), await dial()];
   for (const line of lines) await echoes(line, 'up');
   expect(proxy.reset()).toBe(2);
@@ -114,7 +114,7 @@ test('resets all at once, on both sides', async () => {
   await eventually(() => expect(ends).toEqual(['ECONNRESET', 'ECONNRESET']));
 });
 
-test('half-closes one direction, and the other goes on', async () => {
+test('half-closes one direction while the other goes on', async () => {
   const line = await dial();
   await echoes(line, 'up');
   proxy.halfClose('to-client');
@@ -123,7 +123,7 @@ test('half-closes one direction, and the other goes on', async () => {
   await eventually(() => expect(got).toBe('upheard'));
 });
 
-test('cuts after so many bytes, with or without the piece that reached them', async () => {
+test('cuts after a number of bytes, with or without the piece that reached it', async () => {
   const rule = when('to-server', { bytes: 5 }, 'cut');
   proxy.watch(() => rule.watcher());
   const line = await dial();
@@ -134,7 +134,7 @@ test('cuts after so many bytes, with or without the piece that reached them', as
   await echoes(await dial(), 'the next passes');
 });
 
-test('cuts behind a pattern, also one that two pieces share, on a connection that lives', async () => {
+test('cuts after a pattern, even if two pieces share it, on an existing connection', async () => {
   const line = await dial();
   await echoes(line, 'begin');
   const rule = when('to-server', { pattern: 'COMMIT' }, 'pass-and-cut');
@@ -145,7 +145,7 @@ test('cuts behind a pattern, also one that two pieces share, on a connection tha
   expect(rule.hits()).toBe(1);
 });
 
-test('goes where it is aimed', async () => {
+test('forwards new connections to where it is aimed', async () => {
   const other = createServer((socket) => socket.on('error', () => {}).end('other'));
   other.listen(0, '127.0.0.1');
   await once(other, 'listening');
@@ -155,7 +155,7 @@ test('goes where it is aimed', async () => {
   other.close();
 });
 
-test('connections that fall silent pass nothing and stay open, whoever goes; new ones are served', async () => {
+test('silenced connections pass nothing and stay open even if one end leaves, and new ones are served', async () => {
   const line = await dial();
   await echoes(line, 'before');
   expect(proxy.silence()).toBe(1);

@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** How bytes pass. Changing it takes effect on connections that live, too. */
+/** How data passes. Changes also affect existing connections. */
 export interface Weather {
-  /** Milliseconds that each piece is paused, in each direction. */
+  /** Milliseconds by which each piece is delayed, in each direction. */
   readonly latencyMs: number;
-  /** Bytes of the pieces that are passed on, one after the other; Infinity = as they come. */
+  /** Size in bytes of the pieces that are passed on; Infinity = as they come. */
   readonly sliceBytes: number;
-  /** Bytes a second, in each direction of each connection. */
+  /** Bytes per second, in each direction of each connection. */
   readonly bytesPerSecond: number;
-  /** Takes everything and passes nothing on. */
+  /** Swallows everything and passes nothing on. */
   readonly blackHole: boolean;
-  /** New connections are reset as they come. */
+  /** Resets new connections. */
   readonly refuse: boolean;
 }
 
@@ -26,8 +26,8 @@ const FAIR: Weather = {
 export type Direction = 'to-server' | 'to-client';
 
 /**
- * What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. With
- * 'silence' all connections fall silent, this piece included or as the last that passes.
+ * What happens to a piece: it is passed on, passed on with a reset after it, or replaced by a reset. With
+ * 'silence' all connections fall silent, either including this piece or after it.
  */
 export type SkuResult =
   | 'pass'
@@ -37,33 +37,36 @@ export type SkuResult =
   | 'silence'
   | 'pass-and-silence';
 
-/** Looks at each piece of one connection before it is passed on. */
+/** Inspects each piece of one connection before it is passed on. */
 export type Watcher = (piece: Buffer, direction: Direction) => SkuResult;
 
-/** A way to a server that can be disturbed. */
+/** A connection to a server that can be disturbed. */
 export interface Proxy extends AsyncDisposable {
   readonly port: number;
-  /** Connections made so far, and those that live. */
+  /** Connections made so far, and those that are alive. */
   readonly connections: number;
   readonly living: number;
-  /** Bytes that the black hole has taken. */
+  /** Bytes swallowed by the black hole. */
   readonly swallowed: number;
-  /** Changes some of the weather. */
+  /** Changes some of the conditions. */
   set(change: Partial<Weather>): void;
-  /** Everything passes again, unwatched; connections that were swallowed are reset, for nobody will answer them. */
+  /**
+   * Lets everything pass again, without watchers; resets connections with swallowed data, because nobody will
+   * answer it.
+   */
   heal(): void;
-  /** Resets (RST) every connection there is; returns how many. */
+  /** Resets (RST) every connection; returns how many. */
   reset(): number;
   /**
-   * From here on nothing passes on the connections that there are, in either direction, and none of them is closed,
-   * also where one of its ends is; new ones are served. Returns how many have fallen silent.
+   * Stops all data on the existing connections, in both directions, without closing any, even if one end is
+   * closed; new ones are served. Returns how many have fallen silent.
    */
   silence(): number;
-  /** Ends one direction of every connection there is. */
+  /** Ends one direction of every connection. */
   halfClose(direction: Direction): void;
-  /** From here on each connection, also one that lives, has a watcher of its own. */
+  /** Gives each connection, existing ones included, its own watcher from now on. */
   watch(watcher: () => Watcher): void;
-  /** Where new connections go from now on. */
+  /** Sets where new connections lead. */
   aim(url: string): void;
 }
 
@@ -223,8 +226,8 @@ function after(ms: number): Promise<void> {
 }
 
 /**
- * Does `result` to the piece with which `bytes` have passed in that direction of a connection, or with which
- * `pattern` has: `times` times in all, then everything passes. `hits` tells how often.
+ * Applies `result` to the piece that brings a connection's direction to `bytes`, or that completes `pattern`:
+ * `times` times in all, then everything passes. `hits` returns how often.
  */
 export function when(
   direction: Direction,

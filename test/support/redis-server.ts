@@ -5,18 +5,18 @@ import { Redis } from 'ioredis';
 import { eventually } from './eventually.ts';
 import { freePort } from './net.ts';
 
-/** Whether this machine has a Redis server's program, for tests that need one of their own. */
+/** Whether this machine has the program of a Redis server, for tests that need their own. */
 export const hasRedisServer = spawnSync('redis-server', ['--version']).status === 0;
 
-/** A Redis of one test's own, which keeps nothing on disk. */
+/** A Redis for one test, which stores nothing on disk. */
 export interface RedisServer extends AsyncDisposable {
   readonly url: string;
-  /** Kills it and starts it again, empty, on the same port. */
+  /** Kills it and restarts it, empty, on the same port. */
   restart(): Promise<void>;
   command(...words: readonly [string, ...string[]]): Promise<unknown>;
 }
 
-/** How often another port is tried, where somebody has taken the one that was free. */
+/** How many ports are tried, in case another process has taken the free one. */
 const PORTS = 5;
 
 /** Starts a Redis without persistence. */
@@ -35,10 +35,10 @@ interface Booted {
 
 const hasEnded = ({ child: { exitCode, signalCode } }: Booted) => exitCode !== null || signalCode !== null;
 
-/** Null: it ended before it had answered, as where the port is taken. */
+/** Returns null if it ended before it answered, for example because the port is taken. */
 async function startOn(port: number): Promise<RedisServer | null> {
   const url = `redis://127.0.0.1:${port}`;
-  // A file of its own: one that another server has written into its folder would be loaded.
+  // Its own file, because it would load one that another server has written into the folder.
   const file = ['--dir', tmpdir(), '--dbfilename', `catalog-mirror-test-${port}.rdb`];
   const options = [
     ...file,
@@ -69,7 +69,7 @@ async function startOn(port: number): Promise<RedisServer | null> {
       redis.disconnect();
     }
   }
-  /** What is on the port may be another one, of another test, or something that never says a word. */
+  /** Another test's server, or something that never answers, may be on the port. */
   const answers = ({ child, ended }: Booted) => {
     const isIt = command('INFO', 'server').then(
       (said) => String(said).includes(`process_id:${child.pid}\r`),
@@ -90,7 +90,7 @@ async function startOn(port: number): Promise<RedisServer | null> {
       server = boot();
       await eventually(
         () => {
-          // Its port may be somebody's for a moment, who asks for a free one.
+          // Another process that looks for a free port may occupy it for a moment.
           if (hasEnded(server)) server = boot();
           return answers(server);
         },

@@ -7,8 +7,8 @@ const MEMORY = '/dev/shm';
 const ROOM_BYTES = 6e9;
 
 /**
- * Where tests have their files: in memory where there is room and programs may be started from it, as hundreds of
- * databases and clusters are made and dropped; else where all temporary files are.
+ * Returns the folder for the tests' files: in memory if there is space and programs may run from it, because
+ * hundreds of databases and clusters are created and dropped; otherwise the usual temporary folder.
  */
 export function roomForFiles(): string {
   try {
@@ -19,7 +19,7 @@ export function roomForFiles(): string {
   }
 }
 
-/** Containers often mount it without. */
+/** Containers often mount it noexec. */
 function mayExecute(folder: string): boolean {
   const own = mkdtempSync(join(folder, 'catalog-mirror-test-'));
   try {

@@ -11,7 +11,7 @@ export interface RanHere {
   readonly stderr: string;
 }
 
-/** Runs a command in this process, where that prints by what it is given, with DATABASE_URL set to this. */
+/** Runs a command in this process, if it prints through its argument, with this DATABASE_URL. */
 export async function runHere(words: readonly string[], databaseUrl: string): Promise<RanHere> {
   const [name = '', ...args] = words;
   const command = await loadCommand(name);
@@ -37,7 +37,7 @@ export async function runHere(words: readonly string[], databaseUrl: string): Pr
   }
 }
 
-/** SQL that a message has behind `what to do:`, statement by statement. */
+/** Returns the SQL behind `what to do:` in a message, statement by statement. */
 function statementsIn({ stderr }: Pick<RanHere, 'stderr'>): string[] {
   const advice = [...stderr.matchAll(/^ {2}what to do: (.*)$/gm)].map(([, text = '']) => text);
   return advice.flatMap((text) => text.split('; ')).filter((text) => /^(?:ALTER|GRANT|CREATE) /.test(text));
@@ -46,8 +46,8 @@ function statementsIn({ stderr }: Pick<RanHere, 'stderr'>): string[] {
 const MOST = 6;
 
 /**
- * Runs a command, and does as an administrator what it prints, word for word, until it works. Returns what it printed
- * each time. Fails where that has no statement, or one that Postgres refuses, or there is no end to it.
+ * Runs a command and does as an administrator what it prints, word for word, until it works. Returns what it
+ * printed each time. Fails if that contains no statement, or one that Postgres rejects, or if it never ends.
  */
 export async function advised(admin: Sql, words: readonly string[], url: string): Promise<string[]> {
   const said: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * SQL: a function that sets a table back to what its copy in the schema `seed` has. Of generated columns Postgres
- * takes no values; a table without columns is there to be locked, and has no rows.
+ * SQL: a function that resets a table to its copy in the schema `seed`. Generated columns accept no values; a
+ * table without columns only serves to be locked, and has no rows.
  */
 export const CREATE_REFILL = `
   create function seed.refill(target regclass, kept text) returns void language plpgsql as $$

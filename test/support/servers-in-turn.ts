@@ -6,7 +6,7 @@ import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { roomForFiles } from './room.ts';
 
-/** A server in a folder, for as long as `work` takes. */
+/** Runs a server in a folder while `work` runs. */
 export async function serving<T>(
   folder: string,
   work: (sql: Sql, url: string) => Promise<T>,

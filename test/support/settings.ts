@@ -6,8 +6,8 @@ import type { SyncSettings } from '../../src/sync/settings.ts';
 export type SettingsEnv = { readonly [Name in keyof typeof SETTINGS]?: string };
 
 /**
- * A configuration as the environment has it: what a test is about is given in `env`, everything else has its default.
- * With what the daemon derives from it for sync.
+ * Returns a configuration as read from the environment: `env` contains what a test is about, and everything else
+ * has its default. Includes what the daemon derives from it for sync.
  */
 export function settingsWith(env: SettingsEnv = {}): Config & SyncSettings {
   const config = loadConfig(

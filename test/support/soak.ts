@@ -1,16 +1,14 @@
-/** How many times as long the property tests run: SOAK=10 is `npm run test:histories`; 1 otherwise. */
+/** Factor by which property tests run longer: SOAK=10 is `npm run test:histories`; 1 otherwise. */
 const FACTOR = Math.max(1, Number(process.env['SOAK'] ?? 1) || 1);
-/** In `npm run test:long`. */
+/** Whether this is `npm run test:long`. */
 const IS_LONG = process.env['LONG_RUN'] === '1';
 
-/**
- * Runs of a property: `usual` ones in `npm test`, `long` ones in `npm run test:long`, as many times more as SOAK says.
- */
+/** Returns the runs of a property: `usual` in `npm test`, `long` in `npm run test:long`, times SOAK. */
 export function runs(usual: number, long = usual): number {
   return Math.round((IS_LONG ? long : usual) * FACTOR);
 }
 
-/** So many of the cases, drawn anew each time, in `npm test`; all of them in `npm run test:long`. */
+/** Returns `usual` of the cases, drawn anew each time, in `npm test`; all of them in `npm run test:long`. */
 export function some<T>(cases: readonly T[], usual: number): readonly T[] {
   if (IS_LONG) return cases;
   return cases

@@ -14,14 +14,14 @@ import { createDatabase, type TestDatabase } from './db.ts';
 
 export type Backend = 'postgres' | 'redis';
 
-/** The queue backends that can be had here; Redis only where one answers. For describe.each. */
+/** Returns the queue backends available here; Redis only if one answers. For describe.each. */
 export function backends(): Backend[] {
   return inject('redisUrl') === null ? ['postgres'] : ['postgres', 'redis'];
 }
 
 export type LogLine = Record<string, unknown> & { event: string };
 
-/** Settings under which a fill takes a second and nothing comes due by itself; tests change what they are about. */
+/** Settings with which a fill takes a second and nothing comes due by itself; tests change what they are about. */
 export const QUICK: Readonly<Record<string, string>> = {
   DATABASE_POOL_MAX: '5',
   PARTNER_RATE_LIMIT: '100000',
@@ -39,37 +39,34 @@ export const QUICK: Readonly<Record<string, string>> = {
 const KNOCK_EVERY_MS = 100;
 
 export interface StackOptions {
-  /** Where the queues are; in Redis, where there is one, for tests that are not about them. */
+  /** Where the queues are; by default in Redis, if there is one. */
   readonly backend?: Backend;
-  /** What the first daemon finds; migrated where nothing is said. */
+  /** What the first daemon finds; migrated by default. */
   readonly database?: 'empty' | 'migrated';
   readonly sandbox?: SandboxOptions;
   readonly env?: Readonly<Record<string, string>>;
-  /** How `NAME_FILE` variables are read; without it there are none. */
+  /** Reads the files of `NAME_FILE` variables; by default there are none. */
   readonly readFile?: (path: string) => string;
 }
 
-/** A sandbox and a database, and on them daemons that can be started and stopped. */
+/** A sandbox and a database, on which daemons can be started and stopped. */
 export interface Stack extends AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly sql: Sql;
   readonly databaseUrl: string;
   readonly env: Readonly<Record<string, string>>;
   readonly logs: LogLine[];
-  /** Starts a daemon in this process (a replica, where one runs already). */
+  /** Starts a daemon in this process (a replica if one is running). */
   start(env?: Readonly<Record<string, string>>, waits?: Waits): Promise<App>;
   /** Starts a daemon, waits until nothing is due, and stops it. */
   once(timeoutMs?: number): Promise<void>;
-  /** Waits until the running daemons owe nothing. */
+  /** Waits until the running daemons have nothing due. */
   caughtUp(timeoutMs?: number): Promise<void>;
-  /** What time brings: live turns and metadata come due, everything else too. */
+  /** Makes everything due, as time would: live SKUs, metadata and all else. */
   everythingDue(): Promise<void>;
 }
 
-/**
- * Room in the sandbox's own limit, so that only tests about the limit meet it; and no more of the account than the
- * catalog.
- */
+/** A sandbox limit so high that only tests about the limit meet it, and an account with nothing but the catalog. */
 const NO_LIMIT: SandboxOptions = { rateLimit: 1_000_000, orders: 0, listings: 0, foreignOrders: 0 };
 
 export async function createStack(options: StackOptions = {}): Promise<Stack> {
@@ -147,7 +144,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
-/** What comes due is seen at once, not up to a second later by the schedule. */
+/** Wakes the daemon continuously, so that due work starts at once, not up to a second later by the schedule. */
 async function keepKnocking(app: App, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await app.wake('reprice');

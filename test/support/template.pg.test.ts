@@ -3,7 +3,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
 import { makeTemplate } from './template.ts';
 
-test('a template whose migration fails is none, and the next run makes it', async () => {
+test('a template whose migration fails is not used, and the next run creates it', async () => {
   const server = inject('postgresUrl');
   const name = `template_${randomBytes(6).toString('hex')}`;
   const admin = connect(server, { max: 1 });
@@ -25,6 +25,6 @@ test('a template whose migration fails is none, and the next run makes it', asyn
   expect(await isThere()).toBe(false);
   await makeTemplate(server, name, filling('create table public.whole (made int)'));
   expect(await isThere()).toBe(true);
-  // A third one finds it.
+  // A third run finds it.
   await makeTemplate(server, name, () => Promise.reject(new Error('not filled again')));
 });

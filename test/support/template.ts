@@ -3,9 +3,9 @@ import { connect } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 
 /**
- * Makes the database whose copies the tests begin with, where there is none. Each project of a run sets up by itself:
- * where they share a server, the first makes it and the others wait. It has its name once it is whole, so that one
- * whose `fill` has failed is copied by no later run.
+ * Creates the database from which the tests' databases are copied, if it does not exist. Each project of a run
+ * sets up by itself: if they share a server, the first one creates it and the others wait. It gets its name only
+ * once it is complete, so no later run copies one whose `fill` failed.
  */
 export async function makeTemplate(
   serverUrl: string,
@@ -26,7 +26,7 @@ export async function makeTemplate(
   }
 }
 
-/** The mirror's tables, and those of its queues. */
+/** Creates the mirror's tables, and those of its queues. */
 export async function migrateTemplate(url: string): Promise<void> {
   await migrateDatabase(url);
   await prepareTables(url);

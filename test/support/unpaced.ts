@@ -1,6 +1,6 @@
 import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
 
-/** A permit for one request at once; what becomes of the request is told to nobody. */
+/** A permit for one immediate request, whose outcome is not recorded. */
 export const FREE_PERMIT: SentPermit = {
   waitedMs: 0,
   halfOpen: false,
@@ -11,7 +11,7 @@ export const FREE_PERMIT: SentPermit = {
   lapsed: () => false,
 };
 
-/** A pacer that lets each request go at once. */
+/** A pacer that grants every request at once. */
 export const UNPACED: Pacer = {
   acquire: () => Promise.resolve({ kind: 'granted', permit: FREE_PERMIT, waited: false }),
 };

@@ -32,7 +32,7 @@ function watched(read: () => Promise<BacklogCounts>) {
     destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
   });
   const bulk = createBulkLines(log, createLogThrottle(clock), clock, read);
-  /** Lets a time go by in seconds, each of which is ticked, and what was begun end. */
+  /** Advances the clock second by second: each runs `each`, then a tick, and lets pending work finish. */
   async function pass(seconds: number, each = (): void => {}): Promise<void> {
     for (let second = 0; second < seconds; second += 1) {
       each();
@@ -46,7 +46,7 @@ function watched(read: () => Promise<BacklogCounts>) {
   return { bulk, pass, said, lines };
 }
 
-test('a fill tells every minute what is done and left, and when it will end; then that it has ended', async () => {
+test('a fill logs its progress every minute with the expected end, and then that it has ended', async () => {
   let left = 20_000;
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: Math.max(0, left) }));
   await pass(200, () => {
@@ -69,12 +69,12 @@ test('a fill tells every minute what is done and left, and when it will end; the
     remainingSeconds: 190,
   });
   expect(progress.map(({ spanSeconds }) => spanSeconds)).toEqual([10, 60, 60, 60]);
-  // The fill ends between two lines of progress, and is told with the second.
+  // The fill ends between two progress lines, and the second one reports it.
   await pass(60, () => bulk.applied(QUIET));
   expect(said('reprice.filled')).toMatchObject([{ durationSeconds: 250, skus: 25_000 }]);
 });
 
-test('where other daemons do as much, what remains is estimated by how fast it falls', async () => {
+test('if other daemons help, the remaining time follows from how fast the backlog shrinks', async () => {
   let left = 40_000;
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
   await pass(130, () => {
@@ -85,7 +85,7 @@ test('where other daemons do as much, what remains is estimated by how fast it f
   expect(last).toMatchObject({ skusPerMinute: 6000, skusLeft: 14_000, remainingSeconds: 70 });
 });
 
-test('a backlog that grows meanwhile is estimated by what this daemon does', async () => {
+test("if the backlog grows, the remaining time follows from this daemon's own rate", async () => {
   let left = 1000;
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
   await pass(130, () => {
@@ -98,7 +98,7 @@ test('a backlog that grows meanwhile is estimated by what this daemon does', asy
 test.each([
   [3, 1],
   [20_000, 2],
-])('%d new SKUs after a fill: %d fills in all', async (added, fills) => {
+])('%d new SKUs after a fill: %d fills are reported in all', async (added, fills) => {
   let left = 5000;
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
   const work = () => {
@@ -106,14 +106,14 @@ test.each([
     bulk.applied(QUIET);
   };
   await pass(600, work);
-  // A line of progress finds what a delta has just reported.
+  // A progress line that falls just after a delta reported changes.
   left = added;
   await pass(300, () => bulk.applied(QUIET));
   await pass(600, work);
   expect(said('reprice.filled')).toHaveLength(fills);
 });
 
-test('after a fill it is a line in five minutes, and none where nothing is called', async () => {
+test('after a fill there is a line every five minutes, and none while nothing is called', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.applied(QUIET);
   await pass(3600);
@@ -123,14 +123,14 @@ test('after a fill it is a line in five minutes, and none where nothing is calle
   expect(said('reprice.filled')).toEqual([]);
 });
 
-test('where Postgres cannot tell what is left, the line comes without it', async () => {
+test('if Postgres cannot tell what is left, the line leaves it out', async () => {
   const { bulk, pass, said } = watched(() => Promise.reject(new Error('away')));
   bulk.applied(QUIET);
   await pass(20);
   expect(said('reprice.progress')).toMatchObject([{ calls: 1, skusLeft: null, remainingSeconds: null }]);
 });
 
-test('answers that do not add up are said at once, then summed up over ten minutes', async () => {
+test('answers that do not add up are logged at once, then summed up over ten minutes', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   await pass(1200, () => bulk.applied({ ...QUIET, omitted: 2 }));
   const [first, second, ...more] = said('bulk.unaccounted');
@@ -139,7 +139,7 @@ test('answers that do not add up are said at once, then summed up over ten minut
   expect(more).toHaveLength(1);
 });
 
-test('entries without a readable price are said at once, then summed up over an hour, however long ago', async () => {
+test('entries without a readable price are logged at once, then summed up hourly, even after a pause', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.applied({ ...QUIET, unpricedEntries: 1 });
   await pass(2 * 3600);
@@ -148,7 +148,7 @@ test('entries without a readable price are said at once, then summed up over an 
   expect(said('bulk.unpriced-entries').map(({ entries }) => entries)).toEqual([1, 3, 3 * 3599]);
 });
 
-test('corrections of size_type are said at once, then counted, with a sample of the SKUs', async () => {
+test('corrections of size_type are logged at once, then counted with a sample of the SKUs', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.sizeTypes(['A']);
   for (let n = 0; n < 30; n += 1) bulk.sizeTypes([`B${n}`]);
@@ -160,7 +160,7 @@ test('corrections of size_type are said at once, then counted, with a sample of 
   expect(more).toEqual([]);
 });
 
-test('calls that fail are one error, over with the first answer', async () => {
+test('failing calls are logged as one error, which ends with the first answer', async () => {
   const { bulk, pass, lines } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   const failure = { because: 'network', hint: 'look', problem: 'bulk: network' };
   for (let n = 0; n < 5; n += 1) {
@@ -174,7 +174,7 @@ test('calls that fail are one error, over with the first answer', async () => {
   ]);
 });
 
-test('SKUs with which every call fails are named at once, then summed up over ten minutes', async () => {
+test('SKUs whose every call fails are named at once, then summed up over ten minutes', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   const failure = { because: 'bad-request', hint: 'look', problem: 'bulk: bad-request', httpStatus: 400 };
   bulk.failed({ event: 'bulk.failed', skus: 50, pausedMs: 0, ...failure });

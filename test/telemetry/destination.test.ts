@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { openDestination } from '../../src/telemetry/log/destination.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 
-/** A log to a file that has room for so many bytes, and fails with this code when it has none. */
+/** Logs to a file with room for a number of bytes, which fails with this code when it is full. */
 function logging(code = 'ENOSPC') {
   let written = '';
   let room = Infinity;
@@ -33,7 +33,7 @@ function logging(code = 'ENOSPC') {
       onWait = work;
     },
     waitedMs: () => waitedMs,
-    /** Of each line its version, or what it says is lost. */
+    /** Returns the version of each line, or what it reports as lost. */
     lines: () =>
       written
         .split('\n')
@@ -46,7 +46,7 @@ function logging(code = 'ENOSPC') {
 }
 
 test.each(['ENOSPC', 'EIO', 'EPIPE', 'EDQUOT'])(
-  'where writing fails with %s, lines are lost and nothing else; once it works again, one line says how many',
+  'if writing fails with %s, only lines are lost, and one line later says how many',
   (code) => {
     const { tell, has, lines } = logging(code);
     tell(1);
@@ -60,7 +60,7 @@ test.each(['ENOSPC', 'EIO', 'EPIPE', 'EDQUOT'])(
   },
 );
 
-test('where the disk is full in the middle of a line, its rest is written when there is room', () => {
+test('if the disk fills up in the middle of a line, its rest is written once there is room', () => {
   const { tell, has, lines } = logging();
   has(20);
   tell(1);
@@ -71,7 +71,7 @@ test('where the disk is full in the middle of a line, its rest is written when t
   expect(lines()).toEqual([1, 4, ['log.lost', 2, 'ENOSPC']]);
 });
 
-test('that lines were lost is said again where there was no room for saying it', () => {
+test('the report of lost lines is repeated if there was no room for it', () => {
   const { tell, has, lines } = logging();
   tell(1);
   has(0);
@@ -87,7 +87,7 @@ test('that lines were lost is said again where there was no room for saying it',
   expect(lines()).toEqual([1, 4, 6, ['log.lost', 3, 'ENOSPC']]);
 });
 
-/** A line as `tell` writes it. */
+/** Returns the length of a line as `tell` writes it, as text. */
 function lengthOfOne(): string {
   let text = '';
   const destination = { write: (line: string) => (text = line) };
@@ -95,7 +95,7 @@ function lengthOfOne(): string {
   return text;
 }
 
-test('a reader that is slow is waited for a moment; one that does not read, only once', () => {
+test('a slow reader is waited for briefly, and one that does not read at all only once', () => {
   const { tell, has, lines, whileWaiting, waitedMs } = logging('EAGAIN');
   has(0);
   whileWaiting(() => has(Infinity));
@@ -116,7 +116,7 @@ test('a reader that is slow is waited for a moment; one that does not read, only
   expect(lines()).toEqual([1, 4, ['log.lost', 2, 'EAGAIN']]);
 });
 
-test.skipIf(process.platform !== 'linux')('a full disk of the system throws at nobody who logs', () => {
+test.skipIf(process.platform !== 'linux')('a full disk never makes a log call throw', () => {
   const fd = openSync('/dev/full', 'w');
   try {
     const log = createLogger({ level: 'info', secrets: () => [], destination: openDestination(fd) });

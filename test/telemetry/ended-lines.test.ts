@@ -6,7 +6,7 @@ import { createLogger, type Log } from '../../src/telemetry/log/logger.ts';
 import { storeLines, waitLines } from '../../src/telemetry/log/store-lines.ts';
 import { createLogThrottle, type LogThrottle } from '../../src/telemetry/log/throttle.ts';
 
-/* What an operator was told of has an end in the log, with how often it was met and for how long it has lasted. */
+/* Everything that the operator was told about ends in the log, with how often it happened and how long it lasted. */
 
 function said(
   work: (log: Log, throttle: LogThrottle, passes: (seconds: number) => void) => void,
@@ -28,7 +28,7 @@ function said(
 const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 const OVER = { level: 'info', times: 2, lastedSeconds: 40 };
 
-test('a job works again', () => {
+test('a failing job ends with a line when it works again', () => {
   const lines = said((log, throttle, passes) => {
     const { onFault, worked } = storeLines(log, throttle, false);
     onFault('delta', new Error('unexpected'));
@@ -39,7 +39,7 @@ test('a job works again', () => {
   expect(lines.at(-1)).toMatchObject({ ...OVER, event: 'job.recovered', job: 'delta' });
 });
 
-test('a slow statement of the mirror is over', () => {
+test('a slow statement ends with a line when it is over', () => {
   const slow = {
     pid: 7,
     seconds: 31,
@@ -58,7 +58,7 @@ test('a slow statement of the mirror is over', () => {
   expect(lines.at(-1)).toMatchObject({ ...OVER, event: 'store.slow-ended' });
 });
 
-test('the clocks agree again', () => {
+test('differing clocks end with a line when they agree again', () => {
   const lines = said((log, throttle, passes) => {
     const tell = clockLines(log, throttle);
     const wrong = { clock: 'postgres', aheadMs: 90_000 } as const;
@@ -71,7 +71,7 @@ test('the clocks agree again', () => {
   expect(lines.at(-1)).toMatchObject(OVER);
 });
 
-test('a receiver takes batches again, and Postgres answers a follower', () => {
+test('a failing receiver and a lost Postgres end with a line when they are back', () => {
   const lines = said((log, throttle, passes) => {
     const tell = followLines(log, throttle, 'shop');
     const life = lifeLines(log, throttle, 'shop');
@@ -91,7 +91,7 @@ test('a receiver takes batches again, and Postgres answers a follower', () => {
   expect(of('follower.store-back')).toMatchObject({ ...OVER, follower: 'shop' });
 });
 
-test('what a receiver refuses for good, or takes in smaller batches only, is told with what it said', () => {
+test('batches that a receiver rejects, or takes only in smaller pieces, are logged with its answer', () => {
   const result = { outcome: 'refused', status: 413, said: 'too large', retryAfterMs: null } as const;
   const lines = said((log, throttle) => {
     const tell = followLines(log, throttle, 'shop');
@@ -118,14 +118,14 @@ test.each([
   ['stopped', 'info', 'follower.stopped'],
   ['unwanted', 'error', 'follower.unwanted'],
   ['undelivered', 'error', 'follower.undelivered'],
-] as const)('a follower that has ended, %s, says where', (end, level, event) => {
+] as const)('a follower that has ended (%s) says where', (end, level, event) => {
   const lines = said((log, throttle) =>
     lifeLines(log, throttle, 'shop').ended(end, { position: 12n } as Place),
   );
   expect(lines).toMatchObject([{ level, event, follower: 'shop', position: '12' }]);
 });
 
-test('each batch that a receiver takes is a line for debug', () => {
+test('each batch that a receiver takes is a debug line', () => {
   const work = (log: Log, throttle: LogThrottle) =>
     followLines(log, throttle, 'shop')({ event: 'delivered', changes: 3, to: 9n, ms: 4.4 });
   expect(said(work)).toEqual([]);

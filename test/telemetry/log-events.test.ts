@@ -10,13 +10,13 @@ const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 const events: readonly (readonly [string, LogEvent])[] = Object.entries(LOG_EVENTS);
 const ALARMS = new Set(['warn', 'error', 'fatal']);
 
-/** The code that logs: all of src but the declarations. */
+/** The source code that logs: all of src except the declarations. */
 const logging = readdirSync(new URL('src', ROOT), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.startsWith('declared/'))
   .map((file) => read(`src/${file}`))
   .join('\n');
 
-test('every declared event is logged somewhere; that no other is, the compiler sees to', () => {
+test('every declared event is logged somewhere (the compiler rejects undeclared ones)', () => {
   const unused = events.filter(([name]) => {
     const [task = '', end] = name.split('.');
     const ofTask = (TASKS as readonly string[]).includes(task) && logging.includes(`\`\${task}.${end}\``);
@@ -25,14 +25,14 @@ test('every declared event is logged somewhere; that no other is, the compiler s
   expect(unused.map(([name]) => name)).toEqual([]);
 });
 
-test('every declared event is named by a test, so that none says what no longer happens', () => {
+test('every declared event is named by a test, so it can still happen', () => {
   const tests = readdirSync(new URL('test', ROOT), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.startsWith('mutants/'))
     .map((file) => read(`test/${file}`))
     .join('\n');
   const unnamed = events.filter(([name]) => {
     const [task = '', end] = name.split('.');
-    // One that waits for the end of any task names it so.
+    // Tests that wait for the end of any task name these events with a variable.
     const ofTask =
       (TASKS as readonly string[]).includes(task) &&
       ['done', 'failed', 'postponed', 'recovered'].includes(end ?? '');
@@ -41,7 +41,7 @@ test('every declared event is named by a test, so that none says what no longer 
   expect(unnamed.map(([name]) => name)).toEqual([]);
 });
 
-test('a warning says what comes next, and what is counted or timed says so in its name', () => {
+test('every warning says what comes next, and no field of a duration lacks its unit', () => {
   const silent = events.filter(
     ([, { levels, next }]) => levels.some((level) => ALARMS.has(level)) && next === null,
   );
@@ -52,7 +52,7 @@ test('a warning says what comes next, and what is counted or timed says so in it
   );
 });
 
-test('the page on the log names the members that every line has', () => {
+test('the page about the log names the members that every line has', () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
   createLogger({ level: 'info', secrets: () => [], destination }).info({ event: 'app.started' });
@@ -61,7 +61,7 @@ test('the page on the log names the members that every line has', () => {
   expect(members.filter((member) => !said.includes(`\`${member}\``))).toEqual([]);
 });
 
-test('events that the troubleshooting page and runbooks name are declared', () => {
+test('every event that the troubleshooting page or a runbook names is declared', () => {
   const runbooks = readdirSync(new URL('ops/runbooks', ROOT)).map((file) => read(`ops/runbooks/${file}`));
   const prefixes = new Set(events.map(([name]) => name.split('.')[0]));
   const named = [read('docs/troubleshooting.md'), ...runbooks].flatMap((text) =>

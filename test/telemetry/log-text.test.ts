@@ -10,7 +10,7 @@ test.each([
   ['json', TTY, { as: 'json' }],
   ['text', PIPE, { as: 'text', colour: false }],
   ['text', { isTerminal: true, colour: false }, { as: 'text', colour: false }],
-] as const)('LOG_FORMAT=%s on a stdout like %j: %j', (format, stdout, form) => {
+] as const)('LOG_FORMAT=%s on a stdout like %j gives %j', (format, stdout, form) => {
   expect(logFormOf(format, stdout)).toEqual(form);
 });
 
@@ -26,7 +26,7 @@ function logged(write: (log: ReturnType<typeof createLogger>) => void): string {
   return lines.join('').replace(/^\d\d:\d\d:\d\dZ/gm, 'TIME');
 }
 
-test('a line has its time, level, message, event and members, and below it causes and what comes next', () => {
+test('a line shows time, level, message, event and members, and below them causes and what comes next', () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', kind: 'away' });
   const err = Object.assign(new Error('no canary', { cause }), { kind: 'x', hint: 'start it' });
   const text = logged((log) => {
@@ -42,7 +42,7 @@ TIME warn  Postgres does not answer (database.waiting) waitedSeconds=1 patienceS
 `);
 });
 
-test('what a terminal takes for a command does not reach it, wherever it is', () => {
+test('no member lets a control character through to the terminal', () => {
   const evil = '\u001b[2J\u009b31m\r\n';
   const line = {
     level: evil,

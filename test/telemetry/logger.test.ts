@@ -6,7 +6,7 @@ import { createLogger, type LoggerOptions } from '../../src/telemetry/log/logger
 const SECRET = 'p@ss/w"rd+ é{hunter2}';
 const KEY = 'supplier-key-1';
 
-/** The log without the types that let only declared members pass: what is asked here is what happens to any. */
+/** The log without the types that allow only declared members, because these tests use arbitrary ones. */
 type AnyLog = Record<'debug' | 'info' | 'warn' | 'error', (fields: object, message?: string) => void>;
 
 function logged(options: Partial<LoggerOptions> = {}) {
@@ -24,7 +24,7 @@ function logged(options: Partial<LoggerOptions> = {}) {
   };
 }
 
-test('a line is one JSON object with level word, UTC time, event, message and members', () => {
+test('a line is one JSON object with level, UTC time, event, message and members', () => {
   const { log, lines, last } = logged();
   log.info({ event: 'delta.applied', changed: 3 }, 'delta applied');
   expect(lines).toHaveLength(1);
@@ -38,7 +38,7 @@ test('a line is one JSON object with level word, UTC time, event, message and me
   });
 });
 
-test('each line says which mirror it is about', () => {
+test('each line names its mirror', () => {
   const { log, last } = logged({ mirrorName: 'prod' });
   log.info({ event: 'app.started' });
   expect(last()).toMatchObject({ mirror: 'prod' });
@@ -47,7 +47,7 @@ test('each line says which mirror it is about', () => {
   expect(unnamed.last()).toMatchObject({ mirror: hostname() });
 });
 
-test('lines below the level are not written; from warn on a line says what comes next', () => {
+test('lines below the level are not written, and from warn on a line says what comes next', () => {
   const { log, lines, last } = logged({ level: 'warn' });
   log.info({ event: 'app.started' }, 'no');
   expect(lines).toEqual([]);
@@ -59,7 +59,7 @@ test('lines below the level are not written; from warn on a line says what comes
   });
 });
 
-test('what a terminal or a reader takes for more than text is escaped, and is the same to whoever parses the line', () => {
+test('control and direction characters are escaped, and parse back to the same text', () => {
   const { log, lines, last } = logged();
   const evil = '\u009b31m \u007f \u061c \u200e\u200f \u2028\u2029 \u202a\u202e \u2066\u2069 é 日本';
   log.info({ event: 'delta.applied', token: evil, nested: { [evil]: [evil] } });
@@ -68,7 +68,7 @@ test('what a terminal or a reader takes for more than text is escaped, and is th
   expect(lines.join('')).toContain('é 日本');
 });
 
-test('a secret with many backslashes is found, and a text that nearly has it takes no longer for that', () => {
+test('a secret with many backslashes is found, and a near match costs no extra time', () => {
   const secret = `a${'\\'.repeat(80)}b`;
   const { log, lines } = logged({ secrets: () => [secret] });
   const begun = performance.now();
@@ -100,7 +100,7 @@ describe('secrets', () => {
   ];
   const inner = /hunter2|c3VwcGxpZXIta2V5/;
 
-  test.each(leaks)('%s: hidden in messages, members, names, causes and stacks', (_name, leak) => {
+  test.each(leaks)('%s: is hidden in messages, members, names, causes and stacks', (_name, leak) => {
     const { log, lines } = logged({ level: 'debug' });
     const error = new Error(`outer ${leak}`, {
       cause: new Error(`inner ${leak}`, { cause: { deep: leak } }),
@@ -123,7 +123,7 @@ describe('secrets', () => {
     expect(last()['msg']).toBe('[redacted] [redacted]');
   });
 
-  test('a secret that is a number, a word of the line itself or empty leaves valid JSON', () => {
+  test('leave valid JSON even if they are numbers, words of the line itself or empty', () => {
     const { log, last } = logged({ secrets: () => ['4711', 'level', '', '"', '}'] });
     log.info({ event: 'app.started', port: 4711, note: '"}' }, 'm');
     expect(last()).toMatchObject({ port: '[redacted]', note: '[redacted][redacted]', '[redacted]': 'info' });
@@ -131,19 +131,19 @@ describe('secrets', () => {
     expect(last()['port']).toBe('[redacted]');
   });
 
-  test('any secret, in any message, is gone and the line stays JSON', () => {
+  test('are removed from any message, and the line stays JSON', () => {
     assert(
       property(string({ minLength: 4, unit: 'binary' }), string({ unit: 'binary' }), (secret, text) => {
         const { log, last } = logged({ secrets: () => [secret] });
         log.info({ event: 'app.started', s: `${text}${secret}${text}` }, 'm');
-        // What is put in the secret's place may itself contain a short one; nothing else may.
+        // The replacement may itself contain a short secret; nothing else may.
         expect(String(last()['s']).replaceAll('[redacted]', '\u0000\u0000')).not.toContain(secret);
       }),
     );
   });
 });
 
-describe('what is hidden without being registered', () => {
+describe('the log hides without registration', () => {
   const url = 'https://files.example/m.gz?X-Amz-Signature=abcdef0123&X-Amz-Credential=AKIA';
   test.each([
     ['presigned URL', `GET ${url} failed`, 'GET https://files.example/m.gz?[redacted] failed'],
@@ -163,7 +163,7 @@ describe('what is hidden without being registered', () => {
   });
 
   test.each(['is it due? yes, basic authentication = fine', 'see https://host/path#part', 'a?b', 'sig of 5'])(
-    'prose stays as it is: %s',
+    'but no prose: %s',
     (text) => {
       const { log, last } = logged({ secrets: () => [] });
       log.info({ event: 'app.started' }, text);
@@ -184,7 +184,7 @@ describe('what is hidden without being registered', () => {
     expect(lines.join('')).not.toContain('abcdef');
   });
 
-  test('headers by name, whatever their value', () => {
+  test('headers by their names, whatever their values', () => {
     const { log, last } = logged({ secrets: () => [] });
     log.info(
       {
@@ -200,7 +200,7 @@ describe('what is hidden without being registered', () => {
     });
   });
 
-  test('long text is cut after it was scrubbed, and in linear time', () => {
+  test('long text is scrubbed before it is cut, in linear time', () => {
     const { log, last } = logged({ secrets: () => ['hunter2-secret'] });
     log.info(
       {
@@ -216,7 +216,7 @@ describe('what is hidden without being registered', () => {
   });
 });
 
-describe('errors', () => {
+describe('logged errors', () => {
   class KindError extends Error {
     readonly kind = 'throttled';
     readonly hint = 'wait';
@@ -224,7 +224,7 @@ describe('errors', () => {
     readonly parameters = ['row data'];
   }
 
-  test('one with a kind has kind, code, hint and causes, and neither stack nor other members', () => {
+  test('with a kind show kind, code, hint and causes, but no stack or other members', () => {
     const { log, last } = logged();
     log.error({ event: 'app.started', err: new KindError('refused', { cause: new Error('socket') }) }, 'm');
     expect(last()['err']).toEqual({
@@ -237,13 +237,13 @@ describe('errors', () => {
     });
   });
 
-  test('at debug the stack is there as well', () => {
+  test('show their stack at debug level', () => {
     const { log, last } = logged({ level: 'debug' });
     log.error({ event: 'app.started', err: new KindError('refused') }, 'm');
     expect(last()['err']).toMatchObject({ stack: expect.stringContaining('refused') });
   });
 
-  test('circular causes, thrown values and errors that cannot be read do not stop a line', () => {
+  test('that are circular, thrown values or unreadable do not prevent a line', () => {
     const { log, lines, last } = logged();
     const circular: Error & { cause?: unknown } = new Error('round');
     circular.cause = circular;

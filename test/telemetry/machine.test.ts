@@ -12,11 +12,11 @@ async function scraped(stats: Partial<MirrorStats> = {}, more: Partial<MirrorScr
   return own(await metrics.text());
 }
 
-describe('the state', () => {
+describe('the metrics of the state', () => {
   const ofMetric = (lines: readonly string[], name: string) =>
     lines.filter((line) => line.startsWith(`catalog_mirror_${name}{`));
 
-  test.each(MIRROR_STATES)('%s has one series at 1, each other state one at 0', async (state) => {
+  test.each(MIRROR_STATES)('show %s as 1 and every other state as 0', async (state) => {
     const states = ofMetric(await scraped({}, { health: { state, reasons: [] } }), 'state');
     expect(states).toHaveLength(MIRROR_STATES.length);
     expect(states.filter((line) => !line.endsWith(' 0'))).toEqual([
@@ -24,7 +24,7 @@ describe('the state', () => {
     ]);
   });
 
-  test('its reasons are there by code, each once, also while Postgres cannot be read', async () => {
+  test('show each reason once by its code, even if Postgres cannot be read', async () => {
     const metrics = createMetrics({ version: '1.2.3' });
     metrics.setMirror(scrapeOf(null, { health: judgeHealth(null, { ...NO_OWN_FACTS, queues: 'x' }) }));
     const lines = own(await metrics.text());
@@ -37,7 +37,7 @@ describe('the state', () => {
     ]);
   });
 
-  test('a code that two reasons share has one series', async () => {
+  test('show a code that two reasons share only once', async () => {
     const reason = { code: 'clock', level: 'degraded' } as const;
     const reasons = [
       { ...reason, text: 'one clock is ahead', hint: '' },
@@ -49,13 +49,13 @@ describe('the state', () => {
     ]);
   });
 
-  test('why Postgres takes no writes', async () => {
+  test('say why Postgres takes no writes', async () => {
     const lines = await scraped({}, { storeFailure: 'read-only' });
     expect(lines).toContain('catalog_mirror_store_paused{because="read-only"} 1');
     expect(lines).toContain('catalog_mirror_store_paused{because="disk-full"} 0');
   });
 
-  test('why Postgres takes none, also while it cannot be read for it', async () => {
+  test('say why Postgres takes no writes even if it cannot be read', async () => {
     const metrics = createMetrics({ version: '1.2.3' });
     metrics.setMirror(scrapeOf(null, { storeFailure: 'too-many-connections' }));
     const paused = ofMetric(own(await metrics.text()), 'store_paused');
@@ -65,7 +65,7 @@ describe('the state', () => {
   });
 });
 
-test('the window: own requests, those of others, and how many there may be', async () => {
+test('metrics of the window show own requests, those of others, and the limits', async () => {
   expect(await scraped()).toEqual(
     expect.arrayContaining([
       'catalog_mirror_requests_in_window 17',
@@ -76,7 +76,7 @@ test('the window: own requests, those of others, and how many there may be', asy
   );
 });
 
-test('tasks: when each last did its work, and failures since', async () => {
+test('metrics of tasks show when each last succeeded, and its failures since', async () => {
   const task = (differs: Partial<TaskState> & Pick<TaskState, 'task'>): TaskState => ({
     nextAt: new Date(NOW),
     running: false,

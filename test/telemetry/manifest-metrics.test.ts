@@ -14,7 +14,7 @@ test('a download is measured in seconds', async () => {
   expect(lines).toContain('catalog_mirror_partner_requests_total{route="manifest-file",outcome="ok"} 1');
 });
 
-test('a line of a manifest counts once: as applied, or as rejected', async () => {
+test('a line of a manifest counts once, as applied or as rejected', async () => {
   const metrics = create();
   metrics.count({ event: 'manifest.rejected-lines', rejected: 7, reasons: { 'not-json': 4, 'bad-sku': 3 } });
   metrics.count({
@@ -30,7 +30,7 @@ test('a line of a manifest counts once: as applied, or as rejected', async () =>
   expect(lines).toContain('catalog_mirror_rebaselines_total{because="fill"} 1');
 });
 
-test('a manifest that is not applied has no lines applied', async () => {
+test('a manifest that is not applied counts no applied lines', async () => {
   const metrics = create();
   metrics.count({
     event: 'task.ended',

@@ -7,7 +7,7 @@ import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';
 const UNKNOWN = { waitedMs: undefined, skus: undefined, status: null, date: null };
 const create = () => createMetrics({ version: '1.2.3', mirror: 'a "shop"' });
 
-/** Names, types and help of our own metrics in Prometheus text. */
+/** Returns the types of our own metrics in Prometheus text, by name. */
 function declared(text: string) {
   const types = new Map<string, string>();
   for (const [, name, type] of text.matchAll(/^# TYPE (catalog_mirror_\w+) (\w+)$/gm))
@@ -31,7 +31,7 @@ test('names, units and help follow the rules that `promtool check metrics` appli
   }
 });
 
-test('known label sets are there before anything happens', async () => {
+test('known label sets exist before anything happens', async () => {
   const lines = own(await create().text());
   expect(lines).toEqual(
     expect.arrayContaining([
@@ -55,20 +55,20 @@ test('known label sets are there before anything happens', async () => {
   );
 });
 
-test('a metric that says it may have no series has no label sets that are filled with 0', () => {
+test('a metric that may have no series has no label sets that are filled with 0', () => {
   const said = Object.entries<Metric>(METRICS).filter(([, { help }]) => /no series/i.test(help));
   expect(said.length).toBeGreaterThan(5);
   expect(said.filter(([, { labels }]) => labels.sets.length > 0).map(([name]) => name)).toEqual([]);
 });
 
-describe('the mirror at scrape time', () => {
+describe('the metrics of the mirror at scrape time', () => {
   async function filled(stats: Partial<MirrorStats> = {}) {
     const metrics = create();
     metrics.setMirror(scrapeOf({ ...STATS, ...stats }));
     return own(await metrics.text());
   }
 
-  test('gauges show what was read, and 0 for label sets of which there are none', async () => {
+  test('show what was read, and 0 for label sets without rows', async () => {
     expect(await filled()).toEqual(
       expect.arrayContaining([
         'catalog_mirror_snapshot_generated_timestamp_seconds 1795132800.25',
@@ -112,21 +112,21 @@ describe('the mirror at scrape time', () => {
     );
   });
 
-  test('each series is there once', async () => {
+  test('contain each series once', async () => {
     const names = (await filled()).map((line) => line.replace(/ \S+$/, ''));
     expect(names).toEqual([...new Set(names)]);
   });
 
-  test('a time that is not known has no series: 0 would be 1970', async () => {
+  test('omit an unknown time, because 0 would be 1970', async () => {
     expect((await filled()).filter((line) => line.includes('delta_checked'))).toEqual([]);
   });
 
-  test('a back-off that is over is 0', async () => {
+  test('show a back-off that is over as 0', async () => {
     const pace = { ...STATS.pace, backingOffUntil: new Date(NOW) };
     expect(await filled({ pace })).toContain('catalog_mirror_backing_off 0');
   });
 
-  test('ages are a whole histogram: ascending cumulative buckets, +Inf, sum and count', async () => {
+  test('show ages as a whole histogram: ascending cumulative buckets, +Inf, sum and count', async () => {
     const lines = await filled();
     expect(lines.filter((line) => /price_age_seconds_\w+\{price_source="live"/.test(line))).toEqual([
       'catalog_mirror_price_age_seconds_bucket{price_source="live",le="60"} 1',
@@ -145,13 +145,13 @@ describe('the mirror at scrape time', () => {
     ]);
   });
 
-  test('an infinite bucket that is given does not appear twice', async () => {
+  test('contain +Inf only once if it was given as a bucket', async () => {
     const withInfinity = { ...ages, buckets: [...ages.buckets, { le: Infinity, count: 6 }] };
     const lines = await filled({ metadataAge: withInfinity });
     expect(lines.filter((line) => /metadata_age.*Inf/.test(line))).toHaveLength(1);
   });
 
-  test('what was read before does not linger', async () => {
+  test('drop the series of an earlier reading', async () => {
     const metrics = create();
     metrics.setMirror(scrapeOf(STATS));
     metrics.setMirror(scrapeOf({ ...STATS, due: [] }));
@@ -165,14 +165,14 @@ describe('the mirror at scrape time', () => {
   });
 });
 
-test('two daemons in one process have metrics of their own', async () => {
+test('two daemons in one process have separate metrics', async () => {
   const [first, second] = [create(), create()];
   first.count({ event: 'request.ended', route: 'bulk', outcome: 'ok', ms: 5, ...UNKNOWN });
   expect(await first.text()).toContain('catalog_mirror_partner_requests_total{route="bulk",outcome="ok"} 1');
   expect(await second.text()).toContain('catalog_mirror_partner_requests_total{route="bulk",outcome="ok"} 0');
 });
 
-test('an incident, the learned ceiling and what is not known show as what they are', async () => {
+test('an incident and the learned ceiling are shown, and an unknown wait has no series', async () => {
   const metrics = create();
   metrics.setMirror(scrapeOf(STATS));
   const lines = own(await metrics.text());

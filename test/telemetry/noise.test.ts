@@ -25,7 +25,7 @@ afterEach(() => {
   for (const listener of listeners) process.on('warning', listener);
 });
 
-test('what libraries print and Node.js warns of is a scrubbed line; the same again is one for debug', async () => {
+test('output of libraries and Node.js warnings become scrubbed lines, and repetitions debug lines', async () => {
   const { log, lines } = logged();
   captureLibraryOutput(libraryLines(log, clock));
   console.warn('IMPORTANT! Eviction policy is %s, hunter2-secret', 'allkeys-lru');
@@ -53,7 +53,7 @@ test('what libraries print and Node.js warns of is a scrubbed line; the same aga
   ]);
 });
 
-test('what differs in a number only is the same; of texts that differ each time a hundred are told', () => {
+test('texts that differ only in numbers count as the same, and at most a hundred different ones are logged', () => {
   const { log, lines } = logged();
   const tell = libraryLines(log, clock);
   const told = () => lines.filter(({ level }) => level === 'warn').length;
@@ -68,7 +68,7 @@ test('what differs in a number only is the same; of texts that differ each time 
   expect(lines.at(-1)).toMatchObject({ level: 'warn', text: 'something else' });
 });
 
-test('warnings of Postgres are lines, the same one throttled; notices only at debug', () => {
+test('Postgres warnings become lines, throttled when repeated; notices are logged only at debug', () => {
   const { log, lines } = logged();
   const tell = noticeLines(log, clock);
   const collation = { severity: 'WARNING', code: '01000', message: 'collation version mismatch' };

@@ -3,7 +3,7 @@ import { createTaskLines } from '../../src/telemetry/log/lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
-test('of the plans of live refreshes those are news that begin or end scarcity, a backlog or an incident', () => {
+test('a plan of live refreshes is logged only if scarcity, a backlog or an incident begins or ends', () => {
   const lines: string[] = [];
   const log = createLogger({
     level: 'info',

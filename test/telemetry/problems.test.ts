@@ -15,7 +15,7 @@ function remembering() {
   return { lines, ...rememberProblems(inner, createScrubber(secrets), systemClock) };
 }
 
-test('warnings and worse are remembered, the newest first, whatever the log level; the log gets them all the same', () => {
+test('warnings and worse are remembered, newest first, whatever the log level, and still logged', () => {
   const { log, lines, problems } = remembering();
   log.info({ event: 'app.started' });
   log.warn({ event: 'delta.failed', because: 'timeout' }, 'it failed');
@@ -27,7 +27,7 @@ test('warnings and worse are remembered, the newest first, whatever the log leve
   expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(['once.timeout']);
 });
 
-test('the same again is one with a number', () => {
+test('a repeated problem is counted, not listed again', () => {
   const { log, problems } = remembering();
   for (let n = 0; n < 5; n += 1) log.warn({ event: 'delta.failed' }, 'again');
   log.warn({ event: 'delta.failed' }, 'otherwise');
@@ -37,7 +37,7 @@ test('the same again is one with a number', () => {
   ]);
 });
 
-test('they are scrubbed, short and few', () => {
+test('problems are scrubbed, short and few', () => {
   const { log, problems } = remembering();
   for (let n = 0; n < 100; n += 1)
     log.warn(
@@ -54,7 +54,7 @@ test('they are scrubbed, short and few', () => {
   expect(JSON.stringify(problems()).length).toBeLessThan(20 * 800);
 });
 
-test('each says what can be done: as an error knows it, else what comes next, with the values of the line it names', () => {
+test('each problem has a hint: that of its error, or else what comes next, with the values of the line', () => {
   const { log, problems } = remembering();
   const until = new Date('2026-11-21T12:00:00Z');
   log.warn({ event: 'delta.failed', because: 'network', hint: 'check PARTNER_BASE_URL' });
@@ -69,7 +69,7 @@ test('each says what can be done: as an error knows it, else what comes next, wi
   ]);
 });
 
-test('SKUs that a line is about are named, a few of them', () => {
+test('a problem names a few of the SKUs of its line', () => {
   const { log, problems } = remembering();
   log.warn({ event: 'size-type.changed', count: 1, skus: ['DD1391-100'] });
   log.warn({ event: 'size-type.changed', count: 5, skus: ['A', 'B', 'C', 'D', 'E'] });
@@ -79,7 +79,7 @@ test('SKUs that a line is about are named, a few of them', () => {
   ]);
 });
 
-test('a line that is no JSON is one that says so, without the secrets in it', () => {
+test('a line that is not JSON is replaced by one that says so, without its secrets', () => {
   const line = createScrubber(() => ['canary-secret']).line('{"level":"info" canary-secret');
   expect(JSON.parse(line)).toEqual({
     level: 'error',

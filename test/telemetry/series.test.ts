@@ -8,7 +8,7 @@ import { everyMetric, own, scrapeOf, STATS } from './stats.ts';
 const PREFIX = 'catalog_mirror_';
 const create = () => createMetrics({ version: '1.2.3' });
 
-test('every outcome that is known beforehand has its series before it happens', async () => {
+test('every known outcome has a series before it happens', async () => {
   const lines = own(await create().text());
   const requests = ROUTES.flatMap((route) =>
     ['ok', ...kindsOf(route)].map(
@@ -38,11 +38,11 @@ test('every outcome that is known beforehand has its series before it happens', 
     'unreadable_records_total{source="bulk"} 0',
   ].map((line) => (line.startsWith(PREFIX) ? line : PREFIX + line));
   expect(lines).toEqual(expect.arrayContaining(wanted));
-  // Codes of other routes, and what only a file can be.
+  // Codes of other routes, and outcomes that only a file can have.
   expect(lines.filter((line) => /route="bulk",outcome="(snapshot|file|url|sku)/.test(line))).toEqual([]);
 });
 
-test('every metric shows what it is fed in test/telemetry/every-metric.txt', async () => {
+test('test/telemetry/every-metric.txt shows a value for every metric', async () => {
   const lines = own(await everyMetric());
   const fed = (name: string) =>
     lines.some(
@@ -51,7 +51,7 @@ test('every metric shows what it is fed in test/telemetry/every-metric.txt', asy
   expect(Object.keys(METRICS).filter((name) => !fed(name))).toEqual([]);
 });
 
-/** Names of sources as sellers may choose them. */
+/** Names that sellers might give to their sources. */
 const STRANGE = [
   'line\nbreak',
   'carriage\rreturn',
@@ -62,7 +62,7 @@ const STRANGE = [
   '👟'.repeat(60),
 ];
 
-/** A scrape with these sources of hints. */
+/** Returns a scrape with these sources of hints. */
 async function withSources(sources: readonly string[]): Promise<string> {
   const metrics = create();
   const numbers = { hints: 1, refreshesBroughtForward: 1, precision: 0.5, recall: 0.5, waiting: 1 };
@@ -72,7 +72,7 @@ async function withSources(sources: readonly string[]): Promise<string> {
   return await metrics.text();
 }
 
-test('a source of hints has one series a metric, whatever its name', async () => {
+test('a source of hints has one series per metric, whatever its name', async () => {
   const lines = own(await withSources(STRANGE)).filter((line) => line.includes('hints_total'));
   const names = lines.map(
     (line) => /^catalog_mirror_hints_total\{source=("(?:[^"\\]|\\.)*")\} 1$/su.exec(line)?.[1] ?? '',
@@ -88,7 +88,7 @@ test.skipIf(!promtool).each([
   ['our metrics', () => everyMetric()],
   ['sources of strange names', () => withSources(STRANGE)],
   ['a whole scrape, the metrics of Node.js included', () => createMetrics({ version: '1' }).text()],
-])('promtool finds nothing to say about %s', async (_, text) => {
+])('promtool accepts %s', async (_, text) => {
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
     input: await text(),
     encoding: 'utf8',

@@ -17,7 +17,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-/** A clock whose sleeps last until they are aborted, or, with `impatient`, no time at all. */
+/** A clock whose sleeps last until they are aborted, or, if `impatient`, end at once. */
 const clock = (impatient = false): Clock => ({
   now: () => 0,
   monotonic: () => 0,
@@ -47,7 +47,7 @@ async function start(options: Partial<HttpServerOptions> = {}) {
   return { server, lines, url: `http://127.0.0.1:${server.port}` };
 }
 
-/** One request as it is put on the wire; the answer as text. */
+/** Sends text as it stands to a port, and returns the answer as text. */
 async function raw(port: number, text: string) {
   const socket = connect(port, '127.0.0.1');
   socket.end(text);
@@ -56,7 +56,7 @@ async function raw(port: number, text: string) {
   return Buffer.concat(chunks).toString();
 }
 
-test('/metrics is Prometheus text', async () => {
+test('/metrics answers Prometheus text', async () => {
   const { url } = await start();
   const answer = await fetch(`${url}/metrics?name=x`);
   expect(answer.status).toBe(200);
@@ -67,7 +67,7 @@ test('/metrics is Prometheus text', async () => {
 test.each([
   [true, 200],
   [false, 503],
-])('health ok=%s is status %i with its JSON', async (ok, status) => {
+])('health with ok=%s answers status %i with its JSON', async (ok, status) => {
   const { url } = await start({
     live: () => ({ ok }),
     ready: async () => ({ ok, reason: 'no baseline yet' }),
@@ -78,7 +78,7 @@ test.each([
   expect([ready.status, await ready.json()]).toEqual([status, { ok, reason: 'no baseline yet' }]);
 });
 
-test('HEAD has the headers of GET and no body', async () => {
+test('HEAD returns the headers of GET without a body', async () => {
   const { server } = await start();
   const answer = await raw(
     server.port,
@@ -89,21 +89,24 @@ test('HEAD has the headers of GET and no body', async () => {
   expect(answer).toMatch(/\r\n\r\n$/);
 });
 
-test.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is refused and does no work', async (method) => {
-  let asked = 0;
-  const metrics = async () => {
-    asked += 1;
-    return '';
-  };
-  const { url } = await start({ metrics });
-  const answer = await fetch(`${url}/metrics`, { method });
-  expect(answer.status).toBe(405);
-  expect(answer.headers.get('allow')).toBe('GET, HEAD');
-  expect(asked).toBe(0);
-});
+test.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])(
+  '%s is rejected without doing any work',
+  async (method) => {
+    let asked = 0;
+    const metrics = async () => {
+      asked += 1;
+      return '';
+    };
+    const { url } = await start({ metrics });
+    const answer = await fetch(`${url}/metrics`, { method });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('GET, HEAD');
+    expect(asked).toBe(0);
+  },
+);
 
 test.each(['/', '/metrics/', '/METRICS', '/..%2fmetrics', '/__proto__', '//metrics'])(
-  '%s is 404',
+  '%s answers 404',
   async (path) => {
     const { server } = await start();
     expect(
@@ -112,7 +115,7 @@ test.each(['/', '/metrics/', '/METRICS', '/..%2fmetrics', '/__proto__', '//metri
   },
 );
 
-test('nonsense, oversized headers and cut requests leave the server up', async () => {
+test('the server survives nonsense, oversized headers and truncated requests', async () => {
   const { server, url } = await start();
   expect(await raw(server.port, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
   expect(
@@ -122,7 +125,7 @@ test('nonsense, oversized headers and cut requests leave the server up', async (
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
-test('a request body is not waited for and ends its connection', async () => {
+test('a request body is not waited for, and its connection is closed', async () => {
   const { server } = await start();
   const outgoing = request({
     port: server.port,
@@ -138,8 +141,8 @@ test('a request body is not waited for and ends its connection', async () => {
   outgoing.destroy();
 });
 
-describe('work that fails', () => {
-  test('is a 503 that does not tell why, and a log line that does', async () => {
+describe('a failing check', () => {
+  test('answers 503 without a reason, and logs it', async () => {
     const fail = () => {
       throw new Error('inner reason');
     };
@@ -157,7 +160,7 @@ describe('work that fails', () => {
     });
   });
 
-  test('too slow is a 503, and whoever asks later starts anew', async () => {
+  test('that takes too long answers 503, and later requests start afresh', async () => {
     let asked = 0;
     const never = () => {
       asked += 1;
@@ -169,13 +172,13 @@ describe('work that fails', () => {
     expect(asked).toBe(3);
   });
 
-  test('health that cannot be written as JSON is a 503', async () => {
+  test('that is not valid JSON answers 503', async () => {
     const { url } = await start({ live: () => ({ ok: true, big: 1n }) });
     expect((await fetch(`${url}/livez`)).status).toBe(503);
   });
 });
 
-test('scrapes at the same time share one read; the next one reads anew', async () => {
+test('simultaneous scrapes share one read, and the next one reads again', async () => {
   let asked = 0;
   const first = Promise.withResolvers<string>();
   const { server, url } = await start({
@@ -188,7 +191,7 @@ test('scrapes at the same time share one read; the next one reads anew', async (
       return { ok: true };
     },
   });
-  // Requests of one connection begin in order: the read ends only when both scrapes are under way.
+  // Requests on one connection start in order, so the read ends only after both scrapes have started.
   const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n`;
   const answers = await raw(
     server.port,
@@ -199,7 +202,7 @@ test('scrapes at the same time share one read; the next one reads anew', async (
   expect(await (await fetch(`${url}/metrics`)).text()).toBe('second 2\n');
 });
 
-test('an address in use is an error with kind, code and hint', async () => {
+test('an address in use rejects with kind, code and hint', async () => {
   const { server } = await start();
   const error = await start({ port: server.port }).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(ListenError);
@@ -210,7 +213,7 @@ test('an address in use is an error with kind, code and hint', async () => {
   });
 });
 
-test('every address, as in the image, is one of IPv4 and of IPv6', async () => {
+test('listening on every address, as in the image, covers IPv4 and IPv6', async () => {
   const { server } = await start({ host: '::' });
   const loopbacks = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -221,7 +224,7 @@ test('every address, as in the image, is one of IPv4 and of IPv6', async () => {
     expect((await fetch(`http://${address}:${server.port}/livez`)).status, `at ${address}`).toBe(200);
 });
 
-test('close ends although a client holds its connection open; a second close is harmless', async () => {
+test('close finishes although a client holds its connection open, and may be called twice', async () => {
   const { server, url } = await start({ clock: clock(true) });
   const socket = connect(server.port, '127.0.0.1');
   await once(socket, 'connect');

@@ -14,7 +14,7 @@ export const ages = {
   sumSeconds: 4200.5,
 };
 
-/** A mirror in an incident, backing off. */
+/** A mirror in an incident that is backing off. */
 export const STATS: MirrorStats = {
   countedAt: new Date('2026-11-20T23:59:30Z'),
   countedInMs: 1500,
@@ -127,7 +127,7 @@ export const STATS: MirrorStats = {
   targets: { liveSeconds: 1800, snapshotSeconds: 86_400 },
 };
 
-/** A scrape of these statistics by a daemon that says it is healthy; null: they could not be read. */
+/** Returns a scrape of these statistics by a healthy daemon; null: they could not be read. */
 export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> = {}): MirrorScrape => ({
   stats,
   health: { state: 'healthy', reasons: [] },
@@ -136,10 +136,10 @@ export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> 
   ...more,
 });
 
-/** The samples of our own metrics. */
+/** Returns the samples of our own metrics. */
 export const own = (text: string) => text.split('\n').filter((line) => line.startsWith('catalog_mirror_'));
 
-/** The same mirror with everything known: refused, its refreshes too few, each task done once. */
+/** The same mirror with everything known: backing off, with too few refreshes, and each task done once. */
 const EVERYTHING: MirrorStats = {
   ...STATS,
   deltaCheckedAt: new Date(NOW),
@@ -240,8 +240,8 @@ const OBSERVATIONS: readonly Observation[] = [
 ];
 
 /**
- * A scrape in which every metric of ours has a series, with types and help, after one of each event that is counted:
- * `npm run docs` keeps it in test/telemetry/every-metric.txt.
+ * Returns a scrape in which every metric of ours has a series, with types and help, after one of each counted
+ * event. `npm run docs` keeps it in test/telemetry/every-metric.txt.
  */
 export async function everyMetric(): Promise<string> {
   const metrics = createMetrics({ version: '1.2.3', mirror: 'prod' });

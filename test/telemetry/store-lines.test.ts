@@ -24,7 +24,7 @@ function said(errors: readonly unknown[]): string[] {
   return lines.map((line) => (line['err'] as { message: string }).message);
 }
 
-test('what Redis refuses for one reason is one error, whichever script met it', () => {
+test('Redis errors with the same reason are logged as one, whichever script or job met them', () => {
   const oom = (script: string) =>
     new ReplyError(
       `OOM command not allowed when used memory > 'maxmemory'. script: ${script}, on @user_script:20.`,
@@ -39,7 +39,7 @@ test('what Redis refuses for one reason is one error, whichever script met it', 
   expect(said([new Error('one'), new Error('another'), new Error('one')])).toEqual(['one', 'another']);
 });
 
-test('queues work again once they bring a job, not when one ends that was run without them', () => {
+test('queues count as working once they deliver a job, not when a job without them ends', () => {
   const events = (work: (lines: StoreLines) => void) => linesOf(work).map(({ event }) => event);
   const away = new Error('connect ECONNREFUSED');
   expect(
@@ -56,7 +56,7 @@ test('queues work again once they bring a job, not when one ends that was run wi
   ).toEqual(['queues.error', 'queues.recovered']);
 });
 
-test("somebody else's job is told once, by its queue alone, and is no sign that a store is back", () => {
+test('a foreign job is logged once, by its queue alone, and does not count as a store that is back', () => {
   const lines = logged((log) => {
     const { onJob, onFault } = createTelemetry({
       log,

@@ -28,7 +28,7 @@ beforeEach(() => {
 const spans = () => new Map(exporter.getFinishedSpans().map((span) => [span.name, span]));
 const ns = ([seconds, nanos]: readonly [number, number]) => BigInt(seconds) * SECOND_NS + BigInt(nanos);
 
-test('what is begun within a span is its child, also after waiting, and beside another', async () => {
+test('a span that starts within another is its child, even after an await or next to a sibling', async () => {
   await tracer.span('whole', { skus: 3, none: undefined }, async (span) => {
     await Promise.all(
       ['a', 'b'].map((name) =>
@@ -52,7 +52,7 @@ test('what is begun within a span is its child, also after waiting, and beside a
   );
 });
 
-test('a trace of its own begins when it is said to have begun, and links to what it was begun within', async () => {
+test('a separate trace starts at the given time, and links to the span it started in', async () => {
   await tracer.span('job', {}, async () => {
     await tracer.span('call', {}, async () => tracer.past('part', {}, 3000, 4000), { traceFrom: 2000 });
     await tracer.span('after', {}, async () => {});
@@ -67,7 +67,7 @@ test('a trace of its own begins when it is said to have begun, and links to what
   expect(all.get('after')?.parentSpanContext?.spanId).toBe(job?.spanContext().spanId);
 });
 
-describe('links to what was remembered', () => {
+describe('links to remembered spans', () => {
   const remember = (...keys: string[]) => tracer.span(`of ${keys[0]}`, {}, async () => tracer.remember(keys));
   const linksOf = async (...links: string[]) => {
     await tracer.span('linked', {}, async () => {}, { traceFrom: mono, links });
@@ -77,7 +77,7 @@ describe('links to what was remembered', () => {
       ?.links.map((link) => link.context.spanId);
   };
 
-  test('each once, by any of its keys; the last of a key', async () => {
+  test('appear once per span, by any of its keys, and to the latest span of a key', async () => {
     await remember('x');
     await remember('a', 'b');
     await remember('x', 'c');
@@ -91,7 +91,7 @@ describe('links to what was remembered', () => {
     expect(await linksOf('x')).toEqual([idOf('of x', -1)]);
   });
 
-  test('of the last few hundred keys, and to a handful of spans', async () => {
+  test('cover the last few hundred keys, and at most eight spans', async () => {
     for (let i = 0; i < 600; i += 1) await remember(`n${i}`);
     expect(await linksOf('n0', 'n80')).toEqual([]);
     expect(await linksOf('n599', 'n100')).toHaveLength(2);
@@ -99,7 +99,7 @@ describe('links to what was remembered', () => {
   });
 });
 
-test('what throws is a failed span of its kind, without its message, and is passed on', async () => {
+test('an error fails its span with its kind but not its message, and is rethrown', async () => {
   const error = Object.assign(new Error('hunter2 in the message'), { kind: 'timeout' });
   await expect(
     tracer.span('bad', {}, async () => {
@@ -125,11 +125,11 @@ test.each([
   [new TypeError('text'), 'TypeError'],
   ['text', 'string'],
   [undefined, 'undefined'],
-])('an error is told by kind, code or class: %s', (error, type) => {
+])('an error type is the kind, code or class of the error: %s', (error, type) => {
   expect(errorType(error)).toBe(type);
 });
 
-test('without traces the work is done at once, and nothing is kept of it', async () => {
+test('without traces the work starts at once, and nothing is recorded', async () => {
   let begun = false;
   const done = NO_TRACER.span('x', {}, async (span) => {
     begun = true;
@@ -143,7 +143,7 @@ test('without traces the work is done at once, and nothing is kept of it', async
   NO_TRACER.remember(['x']);
 });
 
-test('with traces, too, the work begins at once', () => {
+test('with traces the work starts at once, too', () => {
   let begun = false;
   void tracer.span('x', {}, async () => {
     begun = true;

@@ -34,11 +34,11 @@ test.each<[SettingsEnv, string | null]>([
   [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://d/x' }, 'http://d/x'],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_SDK_DISABLED: 'true' }, null],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_TRACES_EXPORTER: 'none' }, null],
-])('%j: traces go to %s', (env, url) => {
+])('%j sends traces to %s', (env, url) => {
   expect(traceUrl(settingsWith(env))).toBe(url);
 });
 
-test('a collector that takes no spans is told of with what was lost since the last line, and once it takes them again', () => {
+test('a failing collector is logged with the spans lost since the last line, and when it works again', () => {
   const { log, lines } = logged();
   let at = 0;
   const tell = exportLines(log, { ...systemClock, now: () => at, monotonic: () => at });
@@ -57,13 +57,13 @@ test('a collector that takes no spans is told of with what was lost since the la
   ]);
 });
 
-test('off: a tracer of nothing, and the log as it is', async () => {
+test('without traces there is no tracer, and the log is unchanged', async () => {
   const { log } = logged();
   const { tracer, queues, logOf } = await openTracing(settingsWith(), log, systemClock);
   expect([tracer === NO_TRACER, queues, logOf(log) === log]).toEqual([true, null, true]);
 });
 
-test('a collector that hangs: spans are dropped, memory does not grow, and the end comes soon', async () => {
+test('a collector that hangs costs spans, but no memory, and does not delay the shutdown', async () => {
   await using receiver = await startReceiver('hangs');
   const { log } = logged();
   const env = {
@@ -77,7 +77,7 @@ test('a collector that hangs: spans are dropped, memory does not grow, and the e
   collect();
   const before = process.memoryUsage().heapUsed;
   for (let i = 0; i < 4000; i += 1) {
-    // 50 kB each: kept, they would be 200 MB.
+    // 50 kB each, 200 MB if they were kept.
     await tracer.span('large', { text: `${i}`.padEnd(25_000, 'é') }, async () => {});
     if (i % 100 === 0) await new Promise(setImmediate);
   }
@@ -114,7 +114,7 @@ test.each<[string, Record<string, string>, string]>([
   expect(receiver.spans[0]?.resource).toMatchObject({ 'service.name': name });
 });
 
-test('headers are those of their file at the time, the ones for traces first', async () => {
+test('headers are read from their file at each export, and those for traces take precedence', async () => {
   await using receiver = await startReceiver();
   const { log } = logged();
   let file = 'api-key=first%2C%20one,x-team=prices\n';
@@ -145,7 +145,7 @@ test('headers are those of their file at the time, the ones for traces first', a
   expect(config.secrets()).toEqual(expect.arrayContaining(['first, one', 'second-value']));
 });
 
-test('what is in Protobuf is so, too', async () => {
+test('spans are sent as Protobuf by default', async () => {
   await using receiver = await startReceiver();
   const { log } = logged();
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
@@ -155,7 +155,7 @@ test('what is in Protobuf is so, too', async () => {
   expect(receiver.headers).toMatchObject([{ 'content-type': 'application/x-protobuf' }]);
 });
 
-test('lines within a span have its ids, others have none', async () => {
+test('log lines within a span carry its ids, and others none', async () => {
   await using receiver = await startReceiver();
   const { log, lines } = logged();
   const env = {

@@ -10,7 +10,7 @@ function clocked() {
   return { clock, pass: (ms: number) => void (at += ms), at: () => at };
 }
 
-test('an error is said at once, then after a minute, five, a quarter of an hour and each hour; its end once', () => {
+test('a recurring error is logged at once, after 1, 5 and 15 minutes, then hourly, and its end once', () => {
   const { clock, pass, at } = clocked();
   const throttle = createLogThrottle(clock);
   const said: number[] = [];
@@ -26,7 +26,7 @@ test('an error is said at once, then after a minute, five, a quarter of an hour 
   expect(throttle.over('another')).toBeNull();
 });
 
-test('another refresh of the same error is said at once, and only once', () => {
+test('another fingerprint of the same error is logged at once, and only once', () => {
   const { clock, pass } = clocked();
   const throttle = createLogThrottle(clock);
   const looks = ['network', 'network', 'timeout', 'network', 'timeout'].map((look) => {
@@ -36,7 +36,7 @@ test('another refresh of the same error is said at once, and only once', () => {
   expect(looks).toEqual([true, false, true, false, false]);
 });
 
-test('a condition that is another one each time is said a hundred times, and then as often as any that lasts', () => {
+test('an error with a new fingerprint each time is logged at most a hundred times', () => {
   const { clock, pass } = clocked();
   const throttle = createLogThrottle(clock);
   const said = Array.from({ length: 5000 }, (_, n) => {
@@ -46,14 +46,14 @@ test('a condition that is another one each time is said a hundred times, and the
   expect(said.filter(Boolean)).toHaveLength(100);
 });
 
-test('on and off is one error: its end is told when it has stayed away for five minutes', () => {
+test('an intermittent error counts as one, which ends after five minutes without it', () => {
   const { clock, pass } = clocked();
   const throttle = createLogThrottle(clock);
   throttle.again('pace', 'refused');
   pass(30_000);
   expect(throttle.over('pace')).toMatchObject({ say: true, lastedSeconds: 30 });
   pass(20_000);
-  // Back within its gap: not said, nor is the end of it, which is known only later.
+  // Back within the gap: neither it nor its end is logged, because the real end is known only later.
   expect(throttle.again('pace', 'refused')).toMatchObject({ say: false, times: 2 });
   pass(20_000);
   expect(throttle.over('pace')).toMatchObject({ say: false });
@@ -69,7 +69,7 @@ test('on and off is one error: its end is told when it has stayed away for five 
   expect(throttle.over('pace')).toBeNull();
 });
 
-test('one that comes back later than half an hour after its end is another', () => {
+test('an error that returns over half an hour after its end is a new one', () => {
   const { clock, pass } = clocked();
   const throttle = createLogThrottle(clock);
   throttle.again('store', 'away');
@@ -82,7 +82,7 @@ test('one that comes back later than half an hour after its end is another', () 
   });
 });
 
-test('sums are said at once and then once in their time, with everything since', () => {
+test('sums are logged at once, then once per interval with everything since', () => {
   const { clock, pass } = clocked();
   const sums = createSums<{ calls: number; skus: number }>(clock, 10 * MINUTE);
   expect(sums.add({ calls: 1, skus: 5 })).toEqual({ calls: 1, skus: 5 });
@@ -97,7 +97,7 @@ test('sums are said at once and then once in their time, with everything since',
   expect(sums.add({ calls: 1, skus: 1 })).toEqual({ calls: 1, skus: 1 });
 });
 
-test('rarely is the first time, and then once in its time', () => {
+test('an interval is due the first time, and then once per period', () => {
   const { clock, pass } = clocked();
   const rarely = createInterval(clock, MINUTE);
   expect([rarely(), rarely()]).toEqual([true, false]);
