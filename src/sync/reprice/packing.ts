@@ -135,8 +135,20 @@ interface Split {
   readonly turns: SideTurns;
 }
 
+/** Splits the live `slots`: of those of refreshes up to half are for SKUs that have no price yet. */
+function splitLive(due: readonly DueClass[], slots: number, limits: PlanLimits): Split {
+  const { given, turns } = splitRecovering(due, slots, limits);
+  const refreshed = given.get('live') ?? 0;
+  const fresh = given.get('new') ?? 0;
+  const waiting = (due.find(({ lane }) => lane === 'new')?.count ?? 0) - fresh;
+  // Refreshes are planned for the usual pace: at a lower one they are due without end, and a fill would crawl.
+  const more = Math.min(waiting, Math.max(0, Math.floor((refreshed - fresh) / 2)));
+  if (more === 0) return { given, turns };
+  return { given: new Map([...given, ['live', refreshed - more], ['new', fresh + more]]), turns };
+}
+
 /** Splits the live `slots`: where those in the lane of errors recover, half is theirs first. */
-function splitLive(
+function splitRecovering(
   due: readonly DueClass[],
   slots: number,
   { turns: { live: turns }, recovering = false }: PlanLimits,
