@@ -84,6 +84,7 @@ export const LONG = [
   'test/status/locked.pg.test.ts',
   'test/store/*.e2e.test.ts',
   'test/store/{at-work,deleted-by-hand,failover,old-statistics,standby-read}.pg.test.ts',
+  'test/world/*.e2e.test.ts',
 ];
 /** What draws several times as many histories there, or simulates more of them. */
 export const LONGER = [

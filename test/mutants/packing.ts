@@ -12,6 +12,11 @@ export const PACKING: readonly Mutant[] = [
       'Math.max(0, Math.min(Math.floor(limits.liveBudget), callSkus))',
       'Math.max(0, Math.min(Math.ceil(limits.liveBudget), callSkus))',
     ],
+    [
+      'plan: refreshes of live SKUs have nearly all live slots beside those without a price',
+      'Math.max(0, Math.floor((refreshed - fresh) / 2))',
+      '0',
+    ],
     ['plan: live SKUs crowd out all others', 'crowded && turns.liveLast', 'turns.liveLast && false'],
     [
       'plan: lanes behind the first have no part',

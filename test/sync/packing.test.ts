@@ -41,6 +41,46 @@ describe('a call', () => {
     expect([slotsOf(quotas, 'live', true), slotsOf(quotas, 'new')]).toEqual([5, 95]);
   });
 
+  test('shares live slots between refreshes and SKUs without a price, however many refreshes are due', () => {
+    const slots = (due: readonly DueClass[], liveBudget: number) =>
+      planEach(4, due, { liveBudget }).map((quotas) => [
+        slotsOf(quotas, 'live', true),
+        slotsOf(quotas, 'new', true),
+      ]);
+    const both = [live(1000), live(1000, 'new')];
+    expect(slots(both, 5)).toEqual([
+      [3, 2],
+      [3, 2],
+      [3, 2],
+      [3, 2],
+    ]);
+    expect(slots(both, 1)).toEqual([
+      [1, 0],
+      [0, 1],
+      [1, 0],
+      [0, 1],
+    ]);
+    expect(slots([live(1000), live(1, 'new')], 5)).toEqual([
+      [4, 1],
+      [4, 1],
+      [4, 1],
+      [4, 1],
+    ]);
+    expect(slots([live(1), live(1000, 'new')], 5)).toEqual([
+      [1, 4],
+      [1, 4],
+      [1, 4],
+      [1, 4],
+    ]);
+    // What is urgent goes before both.
+    expect(slots([live(1000, 'urgent'), ...both], 1)).toEqual([
+      [0, 0],
+      [1, 0],
+      [0, 0],
+      [0, 1],
+    ]);
+  });
+
   test('is filled up from the sweep ahead of time, by no more than the spare seconds', () => {
     expect(plan([other('new', 30)])).toEqual([
       { lane: 'new', live: false, count: 30, earlySeconds: 0 },

@@ -135,8 +135,20 @@ interface Split {
   readonly turns: SideTurns;
 }
 
+/** Splits the live `slots`: SKUs without a price get up to half of what refreshes would have. */
+function splitLive(due: readonly DueClass[], slots: number, limits: PlanLimits): Split {
+  const { given, turns } = splitRecovering(due, slots, limits);
+  const refreshed = given.get('live') ?? 0;
+  const fresh = given.get('new') ?? 0;
+  const waiting = (due.find(({ lane }) => lane === 'new')?.count ?? 0) - fresh;
+  // Refreshes are planned for the usual pace. At a lower one they are always due, and an initial load would crawl.
+  const more = Math.min(waiting, Math.max(0, Math.floor((refreshed - fresh) / 2)));
+  if (more === 0) return { given, turns };
+  return { given: new Map([...given, ['live', refreshed - more], ['new', fresh + more]]), turns };
+}
+
 /** Splits the live `slots`: if SKUs of the error lane recover, half goes to them first. */
-function splitLive(
+function splitRecovering(
   due: readonly DueClass[],
   slots: number,
   { turns: { live: turns }, recovering = false }: PlanLimits,
