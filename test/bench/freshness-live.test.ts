@@ -12,7 +12,7 @@ test.for([
   expectFiguresReached(part, figures);
 });
 
-test('a hint about a move that is soon undone costs no freshness', () => {
+test('hints gain freshness even if moves are soon undone', () => {
   const gain = (hinted: boolean) => {
     const world = new World(2000, 'flash moves', 24, 8);
     const hints = informed(world, { source: 'good', recall: 0.5, precision: 0.5 }, 8);

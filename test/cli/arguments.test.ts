@@ -157,7 +157,7 @@ test.each(['-- of one SKU\nSELECT 1', '--\tof one SKU\nSELECT 1', '--\nSELECT 1'
   },
 );
 
-test('--help and --version with a value say that they take none, and are never suggested', () => {
+test('--help and --version with a value are rejected by every command as taking none', () => {
   for (const name of COMMANDS.keys())
     expect(problemsOf(name, ['--help=zsh', '--version=1']).slice(0, 2)).toEqual([
       '--help: takes no value',

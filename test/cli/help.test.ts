@@ -57,7 +57,7 @@ test.each([
   ['sandboxes', '; did you mean sandbox?'],
   ['everything', ''],
   ['', ''],
-])('%j is corrected: %j', (word, said) => {
+])('the suggestion for %j is %j', (word, said) => {
   expect(didYouMean(word, [...COMMANDS.keys()])).toBe(said);
 });
 

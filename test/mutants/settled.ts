@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** The tests that notice most faults in applying an answer; those that see most come first. */
+/** Tests of applying an answer, those that notice most faults first. */
 export const APPLIED = [
   'test/store/claims-of-another-server.pg.test.ts',
   'test/store/ledger-corners.pg.test.ts',

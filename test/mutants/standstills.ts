@@ -5,7 +5,7 @@ const CHECKS = ['test/sync/catalog-check.pg.test.ts'];
 const APART = ['test/store/unreported.pg.test.ts'];
 const DEFERRED = ['test/status/live-deferred.test.ts'];
 
-/** Each takes back a part of what is told of a partner that answers, and nothing goes on. */
+/** Faults that remove a report about a partner that answers while nothing progresses. */
 export const STANDSTILLS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/catalog-check-decision.ts',

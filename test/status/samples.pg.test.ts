@@ -214,7 +214,7 @@ describe('a sample of a status', () => {
       1,
       60,
     ],
-  ] as const)('has as quantile of %j with %i in all at %f: %f', (buckets, count, q, seconds) => {
+  ] as const)('reads from %j with %i in all the quantile %f as %f', (buckets, count, q, seconds) => {
     const ages = { buckets: buckets.map(([le, n]) => ({ le, count: n })), count, sumSeconds: 0 };
     expect(quantile(ages, q, 500)).toBe(seconds);
   });
