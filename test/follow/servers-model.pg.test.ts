@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { pause } from '../support/eventually.ts';
-import { type SkuResult, when } from '../support/proxy.ts';
+import { type PieceResult, when } from '../support/proxy.ts';
 import { emptyFolder } from '../support/servers-in-turn.ts';
 import { runs } from '../support/soak.ts';
 import { Command, type Crash, type Drawn, Follows, Into } from './drawn-consumers.ts';
@@ -45,7 +45,7 @@ const common = [
       who,
       direction: fc.constantFrom('to-server' as const, 'to-client' as const),
       pattern: fc.constantFrom(...PATTERNS),
-      result: fc.constantFrom<SkuResult[]>('cut', 'pass-and-cut', 'silence', 'pass-and-silence'),
+      result: fc.constantFrom<PieceResult[]>('cut', 'pass-and-cut', 'silence', 'pass-and-silence'),
     }),
   },
   { weight: 2, arbitrary: constant('keep') },

@@ -87,19 +87,16 @@ describe('implausible prices', () => {
   test.each([
     [59, 1],
     [61, 0],
-  ])(
-    'of a SKU that is back after %i minutes count %i times as evidence of a mass move',
-    async (minutes, count) => {
-      const { sql } = store;
-      await priced('A');
-      await answer([found('A', {})]);
-      await passMinutes(minutes);
-      await sql`update catalog.price_history set observed_at = observed_at - make_interval(mins => ${minutes})`;
-      const moves = daemon();
-      expect((await answer([found('A', POISON)], moves)).doubted).toHaveLength(1);
-      expect(moves.hour()).toMatchObject({ answers: count, implausible: count });
-    },
-  );
+  ])('of a SKU that is back after %i minutes count %i times for a mass move', async (minutes, count) => {
+    const { sql } = store;
+    await priced('A');
+    await answer([found('A', {})]);
+    await passMinutes(minutes);
+    await sql`update catalog.price_history set observed_at = observed_at - make_interval(mins => ${minutes})`;
+    const moves = daemon();
+    expect((await answer([found('A', POISON)], moves)).doubted).toHaveLength(1);
+    expect(moves.hour()).toMatchObject({ answers: count, implausible: count });
+  });
 
   test.each([
     { what: 'of a SKU that is asked for before its time', how: 'early' },
@@ -289,27 +286,24 @@ describe('mass moves', () => {
   test.each([
     ['a fault', () => times(100), 'factor'],
     ['other implausible numbers', (n: number) => ({ ...USUAL, 41: 20_000 + 4000 * n }), 'implausible'],
-  ])(
-    'leave lost SKUs to be requested again when they end if they are known as %s',
-    async (_, prices, kind) => {
-      const { sql } = store;
-      let now = 0;
-      const moves = daemon(() => now);
-      await priced(...many);
-      const odd = many.slice(0, 8).map((sku, n) => found(sku, prices(n)));
-      expect((await answer(odd, moves)).massMoved).toMatchObject({ event: 'began', kind });
-      const gone = many.slice(8, 88);
-      const others = many.slice(88).map((sku) => found(sku, USUAL));
-      await answer([...gone.map((sku) => found(sku, {})), ...others], moves);
-      now += 61 * 60_000;
-      await passMinutes(61);
-      const ended = await answer([...many.slice(0, 8).map((sku) => found(sku, USUAL)), ...others], moves);
-      expect(ended.massMoved).toMatchObject({ event: 'ended' });
-      const asked = await sql`
+  ])('have lost SKUs requested again when they end if these are known as %s', async (_, prices, kind) => {
+    const { sql } = store;
+    let now = 0;
+    const moves = daemon(() => now);
+    await priced(...many);
+    const odd = many.slice(0, 8).map((sku, n) => found(sku, prices(n)));
+    expect((await answer(odd, moves)).massMoved).toMatchObject({ event: 'began', kind });
+    const gone = many.slice(8, 88);
+    const others = many.slice(88).map((sku) => found(sku, USUAL));
+    await answer([...gone.map((sku) => found(sku, {})), ...others], moves);
+    now += 61 * 60_000;
+    await passMinutes(61);
+    const ended = await answer([...many.slice(0, 8).map((sku) => found(sku, USUAL)), ...others], moves);
+    expect(ended.massMoved).toMatchObject({ event: 'ended' });
+    const asked = await sql`
       select sku from catalog_internal.due where due_at <= now() and reason = 'doubted' order by sku`;
-      expect(asked.map(({ sku }) => sku as string)).toEqual(gone);
-    },
-  );
+    expect(asked.map(({ sku }) => sku as string)).toEqual(gone);
+  });
 
   test('of a market that halves let every price through with its second answer', async () => {
     const moves = daemon();

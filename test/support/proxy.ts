@@ -29,7 +29,7 @@ export type Direction = 'to-server' | 'to-client';
  * What happens to a piece: it is passed on, passed on with a reset after it, or replaced by a reset. With
  * 'silence' all connections fall silent, either including this piece or after it.
  */
-export type SkuResult =
+export type PieceResult =
   | 'pass'
   | 'pass-and-cut'
   | 'cut'
@@ -38,7 +38,7 @@ export type SkuResult =
   | 'pass-and-silence';
 
 /** Inspects each piece of one connection before it is passed on. */
-export type Watcher = (piece: Buffer, direction: Direction) => SkuResult;
+export type Watcher = (piece: Buffer, direction: Direction) => PieceResult;
 
 /** A connection to a server that can be disturbed. */
 export interface Proxy extends AsyncDisposable {
@@ -232,7 +232,7 @@ function after(ms: number): Promise<void> {
 export function when(
   direction: Direction,
   what: { readonly bytes: number } | { readonly pattern: string },
-  result: SkuResult,
+  result: PieceResult,
   times = 1,
 ): { readonly watcher: () => Watcher; hits(): number } {
   let hits = 0;
