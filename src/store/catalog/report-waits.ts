@@ -1,8 +1,8 @@
 import type { Tx } from '../connection/db.ts';
 
 /**
- * Records how long the moves that a delta reports have waited for it, before it moves the token. They occurred after the
- * snapshot of the old token and before that of the new one, which was built after the last answer without anything
+ * Records how long the moves that a delta reports have waited for it, before it moves the token. They occurred after
+ * the snapshot of the old token and before that of the new one, which was built after the last answer without anything
  * newer: on average in the middle of the two. Deltas after a gap in polling are left out, because p_right falls by
  * itself while no delta is read.
  */
