@@ -82,7 +82,7 @@ test('no query of the documents offers a doubted price or a size without one, wh
     }
     expect(wrong).toEqual([]);
     expect([...offered]).toEqual(['FV5029-141']);
-    const costs = await session.unsafe(queryAfter('docs/trust.md', 'What a bound costs is coverage:'));
+    const costs = await session.unsafe(queryAfter('docs/trust.md', 'A higher bound costs coverage:'));
     expect(Math.max(...costs.map(({ prices }) => Number(prices)))).toBe(5);
   } finally {
     await session`drop table if exists my_offers`;
@@ -176,7 +176,7 @@ test('falls to act on: neither a doubted fall, however large, nor a price that i
 test("a repricer's waiting list: yields actionable SKUs, and a doubted one once its doubt has ended", async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);
-  const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'by now:').split(/(?<=;).*\n/);
+  const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'become actionable:').split(/(?<=;).*\n/);
   const session = await sql.reserve();
   const taken = async () => {
     const rows =
