@@ -8,11 +8,11 @@ import { useRig } from './rig.ts';
 import { nextMidnight } from './time.ts';
 
 /*
- * What p_right claims of snapshot prices in the first hour after the initial load, in markets drawn at random whose SKUs
- * move every few minutes. What other refreshes find says little there: most SKUs have just been refreshed for a report.
+ * How well p_right is calibrated for snapshot prices in the first hour after the initial load, in random markets whose
+ * SKUs move every few minutes. Other refreshes teach little there: most SKUs have just been refreshed for a report.
  */
 
-/** Measured in four such markets: 5 to 11 points; by what other refreshes find alone 13 to 25. */
+/** Measured in four such markets: 5 to 11 percentage points; 13 to 25 if only other refreshes taught. */
 const MOST_TOO_HIGH = 0.12;
 const MOST_TOO_LOW = 0.03;
 
@@ -27,7 +27,7 @@ function drawn(random: () => number): LivelyMarket {
   };
 }
 
-/** A mirror that begins, of such a market. */
+/** Starts a new mirror of a drawn market. */
 async function begun(seed: number, random: () => number): Promise<{ market: Lively; day: Day }> {
   await rig.reset({ seed, skus: 60, liveShare: 0.1, ghostShare: 0, unlistedShare: 0 });
   await rig.time.set(nextMidnight());
@@ -46,7 +46,7 @@ async function begun(seed: number, random: () => number): Promise<{ market: Live
 const seeds = Array.from({ length: runs(2) }, (_, n) => n + 1);
 
 test.each(seeds)(
-  'snapshot prices of market %s are about as often right as is claimed once a quarter of an hour has passed',
+  'snapshot prices of market %s are right about as often as p_right claims after 15 minutes',
   async (seed) => {
     const random = seeded(seed * 7919);
     const { market, day } = await begun(seed, random);
@@ -61,7 +61,7 @@ test.each(seeds)(
     expect(prices).toBeGreaterThan(1000);
     const [claimed, right] = [sum((each) => each.claimed) / prices, sum((each) => each.right) / prices];
     expect(claimed - right).toBeLessThan(MOST_TOO_HIGH);
-    // Nor is it that nothing is claimed.
+    // Nor does p_right claim too little.
     expect(right - claimed).toBeLessThan(MOST_TOO_LOW);
   },
   400_000,

@@ -5,11 +5,11 @@ import { pruneCalibration } from '../../src/store/trust/calibration.ts';
 import { snapshotPriced } from './priced.ts';
 import { useStore } from './support.ts';
 
-/* How long moves wait for the delta's reports, and what that says of prices that nobody has reported. */
+/* How long moves wait until the delta reports them, and what that says about prices that are not reported. */
 
 const store = useStore();
 
-/** The token has moved, and the delta was last without anything newer, so many minutes ago. */
+/** Sets how many minutes ago the token moved, and the delta last had nothing newer. */
 async function moved(token: number, checked: number): Promise<void> {
   await store.sql`
     update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now() - interval '9 hours',
@@ -34,14 +34,14 @@ async function waiting(): Promise<number> {
 
 beforeEach(() => snapshotPriced(store.sql, 'S', 200));
 
-describe('a move has waited', () => {
-  test('half the time between two snapshots, and half of that between two polls', async () => {
+describe('the time that moves waited for their report', () => {
+  test('is the mean of the times since the token moved and since the last poll', async () => {
     await moved(60, 4);
     await delta(['S1', 'S2', 'S3']);
     expect(await waits()).toEqual([[3, 32]]);
   });
 
-  test('since the last poll, where a run of deltas has moved the token before', async () => {
+  test('is half the time since the last poll if a delta of the same run has just moved the token', async () => {
     await moved(0, 4);
     await delta(['S1']);
     expect(await waits()).toEqual([[1, 2]]);
@@ -51,13 +51,13 @@ describe('a move has waited', () => {
     ['nobody had asked for longer than two polls', async () => await moved(60, 30), 's2'],
     ['a clock that was ahead has dated the last poll', async () => await moved(60, -30), 's2'],
     ['the token stays', async () => await moved(60, 4), 's1'],
-  ])('nobody knows how long, where %s', async (_, given, to) => {
+  ])('is not recorded if %s', async (_, given, to) => {
     await given();
     await delta(['S1', 'S2'], to);
     expect(await waits()).toEqual([]);
   });
 
-  test('and that is forgotten with what refreshes have found', async () => {
+  test('is forgotten after seven days, or if the record is dated in the future', async () => {
     await store.sql`
       insert into catalog_internal.report_waits
       values (now() - interval '8 days', 1, 1), (now() - interval '6 days', 2, 4), (now() + interval '2 hours', 3, 9)`;
@@ -66,8 +66,8 @@ describe('a move has waited', () => {
   });
 });
 
-describe('of prices that nobody has reported so many are wrong', () => {
-  /** Of so many reports all were moves, and of a thousand other refreshes none found anything; in as many hours. */
+describe('the share of unreported prices that are wrong', () => {
+  /** Records, over the last hours, reports that were all moves, and a thousand other refreshes that found nothing. */
   async function found(reported: number, hours: number): Promise<void> {
     await store.sql`
       insert into catalog_internal.calibration_hours (hour, cohort, bin, looks, "right", claimed, minutes, missed)
@@ -75,16 +75,16 @@ describe('of prices that nobody has reported so many are wrong', () => {
         (now(), 'snapshot', 10, 1000, 1000, 980, 0, 0)`;
   }
 
-  test('as have moved and wait for the report, though no other refresh finds them', async () => {
+  test('includes moves that wait for their report, even if no other refresh finds them', async () => {
     await found(4000, 5);
     expect(await waiting()).toBeCloseTo(4 / 1200, 6);
     await moved(8, 2);
     await delta(['S1', 'S2']);
-    // 4,000 moves that waited for five minutes each, of 200 SKUs in 300 minutes.
+    // 4,000 moves that waited for five minutes each, among 200 SKUs in 300 minutes.
     expect(await waiting()).toBeCloseTo((4 + 4000 * 5) / (200 + 200 * 300), 3);
   });
 
-  test('and in the first hour since the first price, however long ago it began', async () => {
+  test('spans only the time since the first price in the first hour, as does the move rate', async () => {
     await store.sql`update catalog.skus set first_priced_at = now() - interval '3 minutes'`;
     await found(100, 1);
     await moved(2, 1);
@@ -95,7 +95,7 @@ describe('of prices that nobody has reported so many are wrong', () => {
     expect(rate).toBeCloseTo(101 / (4320 + 200 * 3), 4);
   });
 
-  test('never more than all', async () => {
+  test('never exceeds 1', async () => {
     await found(1e6, 1);
     await moved(300, 4);
     await delta(['S1']);

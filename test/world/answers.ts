@@ -33,7 +33,7 @@ export interface Fault {
   readonly until: number;
 }
 
-/** What the rules leave open, and this partner does. */
+/** The forms of requests and answers that the partner's rules leave open. */
 export interface Forms {
   readonly id: (n: number) => string;
   readonly idField: string;
@@ -48,22 +48,22 @@ export interface Forms {
 export interface PartnerPlan {
   readonly rateLimit: number;
   readonly rateWindowMs: number;
-  /** Requests of other services of the account in a window. */
+  /** Requests per window by other services of the account. */
   readonly neighbours: number;
   readonly buildEveryMs: number;
   readonly keptBuilds: number;
   readonly changesAtMost: number;
-  /** The delta leads to the newest snapshot, or one on. */
+  /** Whether a delta leads only to the next snapshot, not to the newest. */
   readonly stepwise: boolean;
   readonly everyStep: boolean;
   readonly overReported: number;
-  /** Changes that no delta reports. */
+  /** The share of its changes that a delta leaves out. */
   readonly omitted: number;
   readonly repeats: boolean;
   readonly deltaLag: number;
   readonly liveMs: readonly [number, number];
   readonly liveCacheMs: number;
-  /** Live computations in ten seconds; 0: no ceiling. */
+  /** Live computations per ten seconds; 0 means no ceiling. */
   readonly liveCeiling: number;
   readonly urlLifeMs: number;
   readonly clockMs: number;
@@ -71,7 +71,7 @@ export interface PartnerPlan {
 
 const LIVE_BUDGET = 5;
 const CEILING_MS = 10_000;
-/** How long the answer of a price store is kept, while it is. */
+/** How long the fault `kept` serves an old answer for a snapshot-priced SKU. */
 const KEPT_MS = 8000;
 
 export interface Answer {
@@ -81,20 +81,20 @@ export interface Answer {
 const ok = (body: unknown): Answer => ({ status: 200, body });
 const coded = (status: number, code: string): Answer => ({ status, body: { message: `code ${code}`, code } });
 
-/** What the partner answers, whoever asks: forms, lists and prices. */
+/** The contents of the partner's answers, whoever asks: forms, lists and prices. */
 export class Answers {
   readonly market: Market;
   readonly plan: PartnerPlan;
   forms: Forms;
   faults: readonly Fault[] = [];
-  /** Every price that was ever answered, by SKU and size, and every other thing that was said of a SKU. */
+  /** Every price ever answered, by SKU and size; `said` holds the other statements about each SKU. */
   readonly answered = new Map<string, Set<number>>();
   readonly said = new Map<string, Set<string>>();
-  /** From the quiet on, nothing is done against the rules. */
+  /** Set for the quiet phase, in which every answer follows the rules. */
   honest = false;
-  /** Live computations in the call that had most. */
+  /** The most live computations in one call. */
   mostLive = 0;
-  /** Builds before this one are forgotten. */
+  /** Index of the oldest build that the partner remembers. */
   forgotten = 0;
   readonly #chance: Chance;
   readonly #files = new Map<string, { readonly build: Build; readonly until: number }>();
@@ -108,14 +108,14 @@ export class Answers {
     this.#chance = chance;
   }
 
-  /** The fault of one of these kinds that a route has now. */
+  /** Returns the route's current fault of one of these kinds. */
   fault(route: Route, kinds: readonly FaultKind[]): Fault | undefined {
     const now = Date.now();
     const isOn = (f: Fault) => (f.route === 'all' || f.route === route) && now >= f.from && now < f.until;
     return this.faults.find((f) => isOn(f) && kinds.includes(f.kind));
   }
 
-  /** What delta and manifest lead to: the newest snapshot, or one that a replica has not gone beyond. */
+  /** Returns the build that is `lag` builds older than the newest, but none that is forgotten. */
   #newest(lag: number): Build | undefined {
     const { builds } = this.market;
     return builds[Math.max(this.forgotten, builds.length - 1 - lag)];
@@ -141,7 +141,7 @@ export class Answers {
     });
   }
 
-  /** The file behind a presigned URL, null where that has expired. */
+  /** Returns the file behind a presigned URL, or null if the URL is unknown or has expired. */
   file(path: string): Buffer | null {
     const file = this.#files.get(/\/files\/(\w+)/.exec(path)?.[1] ?? '');
     if (file === undefined || file.until < Date.now()) return null;
@@ -299,7 +299,7 @@ export class Answers {
   }
 }
 
-/** A number in [0, 1) that belongs to a text. */
+/** Maps a text to a number in [0, 1). */
 function draws(text: string): number {
   let h = 2_166_136_261;
   for (const c of text) h = Math.imul(h ^ (c.codePointAt(0) ?? 0), 16_777_619);

@@ -1,20 +1,20 @@
 import type { Fault, FaultKind, Forms, PartnerPlan, Route } from './answers.ts';
 import { type Chance, type MarketPlan, between, oneOf, whole } from './market.ts';
 
-/** What happens beside the partner's faults. */
+/** An event of an episode other than a fault of a route. */
 export interface Event {
   readonly at: number;
   readonly what: 'deploy' | 'forgetful-deploy' | 'rotation' | 'kill' | 'restart' | 'incident';
   readonly lasts: number;
 }
 
-/** All that an episode draws; times are milliseconds after the daemon's start. */
+/** Everything that an episode draws. Times are milliseconds from the moment the market begins to move. */
 export interface Plan {
   readonly seed: number;
   readonly activeMs: number;
-  /** Whether it begins once the mirror is loaded. */
+  /** Whether the market rests until the mirror has loaded it. */
   readonly isFilled: boolean;
-  /** Whether everything is asked for again by age, so that also what nobody tells of is found. */
+  /** Whether every SKU is also refreshed by age, which finds changes that nothing reports. */
   readonly sweeps: boolean;
   readonly queues: 'postgres' | 'redis';
   readonly market: MarketPlan;
@@ -36,7 +36,7 @@ const OF_CATALOG: readonly (readonly [Route, FaultKind])[] = [
   ['manifest', 'none'],
 ];
 const OF_BULK: readonly FaultKind[] = ['live-errors', 'some-errors', 'defers', 'short-list'];
-/** Answers that are not true: only asking again finds them. */
+/** False answers, which only another request corrects. */
 const UNTRUE: readonly FaultKind[] = ['kept', 'unknown-wave'];
 
 const digits = (n: number, of: number) => String(n).padStart(of, '0');
@@ -94,7 +94,7 @@ function eventsOf(chance: Chance, activeMs: number, sweeps: boolean): Event[] {
 
 const seconds = (n: number) => `${n}s`;
 
-/** The episode of a seed. */
+/** Draws the episode of a seed. */
 export function drawPlan(
   seed: number,
   chance: Chance,
@@ -103,7 +103,7 @@ export function drawPlan(
 ): Plan {
   const activeMs = between(chance, ...seconds_) * 1000;
   const sweeps = chance() < 0.6;
-  // The limit as it is documented, or a window of ten seconds.
+  // The documented limit, or one with a window of ten seconds.
   const [rateLimit, window] = oneOf(chance, [
     [200, 60],
     [60, 10],

@@ -14,30 +14,30 @@ export interface Stage {
   readonly sql: Sql;
   readonly databaseUrl: string;
   readonly redisUrl: string | null;
-  /** Where the daemon reads the partner's secret. */
+  /** The file from which the daemon reads the partner's secret. */
   readonly secretFile: string;
   readonly start: (env: Readonly<Record<string, string>>) => Program;
 }
 
 export interface Told {
   readonly plan: Plan;
-  /** What must not be. */
+  /** Violations of what must hold. */
   readonly faults: string[];
-  /** State and reasons as they changed. */
+  /** The plan's faults and events, and each change of state or reasons, with their times. */
   readonly course: string[];
   readonly record: Record_;
   readonly figures: Record<string, number | null>;
   readonly logged: Record<string, number>;
   requests: readonly Request[];
-  /** Lines of the log from `warn` on. */
+  /** Log lines of level `warn` and above. */
   readonly warnings: string[];
 }
 
 const EVERY_MS = 500;
 const LOOK_MS = 2500;
-/** So long at most the mirror takes to be loaded, and to be as the market is. */
+/** Longest wait for the initial load, and for the mirror to equal the market once that rests. */
 const QUIET_MS = 240_000;
-/** Once it is: so long at most until it says so. */
+/** Longest wait after that for the state `healthy`, which is recorded but not required. */
 const CALM_MS = 15_000;
 
 export interface Lengths {
@@ -45,7 +45,7 @@ export interface Lengths {
   readonly skus: number;
 }
 
-/** Plays the episode of a seed: a daemon against a partner whose truth moves, and then a quiet time. */
+/** Plays the episode of a seed: runs a daemon against a partner whose market moves, and then rests. */
 export async function play(seed: number, stage: Stage, lengths: Lengths): Promise<Told> {
   const draw = seeded(seed);
   const chance = () => draw(2 ** 32) / 2 ** 32;
@@ -164,7 +164,7 @@ class Episode {
     }
   }
 
-  /** The market's time. */
+  /** Moves the market on if `moves`, and builds a snapshot if one is due. */
   async #beat(moves: boolean): Promise<void> {
     const now = Date.now();
     if (moves) this.#partner.answers.market.tick(now);
@@ -211,7 +211,7 @@ class Episode {
     this.#start();
   }
 
-  /** What must hold at any time. */
+  /** Checks what must hold at any time. */
   async #look(): Promise<void> {
     const { sql } = this.#stage;
     try {
@@ -226,7 +226,7 @@ class Episode {
     await this.#status();
   }
 
-  /** State and reasons, where they are others than before. */
+  /** Reads the state and its reasons, checks /readyz, and notes changes. Returns null without an answer. */
   async #status(): Promise<{ state: string; codes: string[] } | null> {
     const daemon = this.#daemon;
     if (daemon === null || daemon.logged('app.started').length === 0) return null;
@@ -255,7 +255,7 @@ class Episode {
     }
   }
 
-  /** A reason that nothing in the plan explains. */
+  /** Records a fault if nothing in the plan explains the reason. */
   #weigh(code: string): void {
     const may = MAY_SAY[code];
     if (may === undefined || !may(this.#plan)) this.#fault(`says ${code}, for which there is no cause`);
@@ -289,7 +289,7 @@ class Episode {
     this.#note(`- over: ${String(state)}`);
   }
 
-  /** What the partner has counted, and the log. */
+  /** Checks what the partner counted, and summarizes the log. */
   #count(): void {
     const { requests, overRate } = this.#partner;
     const { plan, mostLive, market } = this.#partner.answers;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Numbers in [0, 1), the same for the same seed. */
+/** A source of numbers in [0, 1), the same for the same seed. */
 export type Chance = () => number;
 
 export const between = (chance: Chance, from: number, to: number) => from + chance() * (to - from);
@@ -18,20 +18,20 @@ export interface Product {
   category: string;
 }
 
-/** What is true of one SKU at this moment. */
+/** The current truth about one SKU. */
 export interface Item {
   readonly sku: string;
   readonly sizes: Map<string, number>;
   readonly product: Product;
   sizeType: string;
   source: 'snapshot' | 'live';
-  /** Whether it has a row in the market-state store, and so a line in the next manifest. */
+  /** Whether the SKU has a row in the market-state store, and therefore a line in the next manifest. */
   listed: boolean;
-  /** False: the price routes answer 0009. */
+  /** If false, the price routes answer 0009. */
   known: boolean;
-  /** True: the price routes never come to an end with it. */
+  /** If true, the price routes never price it: they defer it, or answer an error. */
   neverPriced: boolean;
-  /** Moves in a minute. */
+  /** Moves per minute. */
   readonly rate: number;
   touchedAt: number;
 }
@@ -50,16 +50,16 @@ export interface Build {
   readonly lines: ReadonlyMap<string, Line>;
 }
 
-/** What an episode draws of the market. */
+/** The market's part of what an episode draws. */
 export interface MarketPlan {
   readonly skus: number;
   readonly liveShare: number;
   readonly unlistedShare: number;
   readonly unknownShare: number;
   readonly neverShare: number;
-  /** The median SKU's moves in a minute; others differ from it by a factor of e. */
+  /** The median SKU's moves per minute; those of others differ by a factor of up to e². */
   readonly rate: number;
-  /** Events in a minute, in all of the market. */
+  /** This and the rates below: events per minute in the whole market. */
   readonly born: number;
   readonly delisted: number;
   readonly relisted: number;
@@ -67,7 +67,7 @@ export interface MarketPlan {
   readonly renamed: number;
   readonly resized: number;
   readonly withdrawn: number;
-  /** A snapshot-priced SKU is answered as it is now, or as it was when the last snapshot was built. */
+  /** Whether a snapshot-priced SKU is answered as the last snapshot has it, not as it is now. */
   readonly answersAsBuilt: boolean;
 }
 
@@ -78,7 +78,7 @@ function bell(chance: Chance): number {
   return chance() + chance() + chance() + chance() - 2;
 }
 
-/** A market whose state moves by the clock that is passed in, and which is the only one to know it. */
+/** The market, which alone knows the truth. It moves by the times that are passed in. */
 export class Market {
   readonly items = new Map<string, Item>();
   readonly builds: Build[] = [];
@@ -130,14 +130,14 @@ export class Market {
     return those[Math.floor(this.#chance() * those.length)];
   }
 
-  /** So many times as a Poisson process of so many a minute has it, roughly. */
+  /** Calls `happen` roughly as often as a Poisson process of this rate would. */
   #times(perMinute: number, minutes: number, happen: () => void): void {
     let left = perMinute * minutes;
     for (; left >= 1; left -= 1) happen();
     if (this.#chance() < left) happen();
   }
 
-  /** A seller undercuts, an offer is sold: some sizes move by a few percent, at times a size comes or goes. */
+  /** Moves some sizes by a few percent and sometimes adds or removes one, as undercutting and sales do. */
   #move(item: Item, now: number): void {
     const chance = this.#chance;
     const share = chance() < 0.5 ? 1 : 0.4;
@@ -152,12 +152,12 @@ export class Market {
     item.touchedAt = now;
   }
 
-  /** From this moment on it moves. */
+  /** Lets the market move from this time on. */
   resume(now: number): void {
     this.#lastTick = now;
   }
 
-  /** Moves the market on to this moment. */
+  /** Moves the market on to this time. */
   tick(now: number): void {
     const chance = this.#chance;
     const minutes = Math.max(0, now - this.#lastTick) / 60_000;
@@ -214,7 +214,7 @@ export class Market {
     );
   }
 
-  /** Builds a snapshot of the market as it is. */
+  /** Builds a snapshot of the market's current state. */
   build(now: number): Build {
     const lines = new Map<string, Line>();
     for (const item of this.items.values()) {
@@ -238,7 +238,7 @@ export class Market {
     return build;
   }
 
-  /** What the price routes say of the sizes of a SKU at this moment. */
+  /** Returns the price of each size that the price routes answer for a SKU now. */
   sizesNow(item: Item): ReadonlyMap<string, number> {
     const line = this.builds.at(-1)?.lines.get(item.sku);
     const built = this.plan.answersAsBuilt && item.source === 'snapshot' && line?.source === 'snapshot';
@@ -246,7 +246,7 @@ export class Market {
   }
 }
 
-/** SKUs by what a delta from one build to a later one says; each snapshot in between is compared, or the two ends alone. */
+/** Returns what a delta from the first build to the last reports. Compares consecutive builds, or only the two ends. */
 export function deltaBetween(builds: readonly Build[], everyStep: boolean) {
   const changed = new Set<string>();
   const removed = new Set<string>();

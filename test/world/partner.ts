@@ -6,8 +6,8 @@ import { pause } from '../support/eventually.ts';
 import type { Answer, Answers, Route } from './answers.ts';
 
 /*
- * A partner that was written from its rules alone: it shares no code with the sandbox, and what that leaves
- * open ("not shown") is drawn.
+ * A partner written from the documented rules alone: it shares no code with the sandbox, and what the rules leave open
+ * is drawn.
  */
 
 export interface Request {
@@ -21,13 +21,13 @@ export interface Request {
 const KEY = 'world-key';
 const FORBIDDEN: Answer = { status: 403, body: { message: 'Forbidden' } };
 
-/** The HTTP server before the answers: who may ask, how fast, and what becomes of a body on its way. */
+/** The HTTP server in front of the answers: authorization, the rate limit, and faults in transit. */
 export class Partner {
   readonly answers: Answers;
   secrets: string[];
   readonly requests: Request[] = [];
   url = '';
-  /** Requests beyond the limit. */
+  /** Number of requests beyond the rate limit. */
   overRate = 0;
   readonly #server = createServer((req, res) => void this.#serve(req, res));
 
@@ -48,7 +48,7 @@ export class Partner {
     await once(this.#server, 'close');
   }
 
-  /** Requests of the last window, others of the account among them; each counts, also one that is refused. */
+  /** Decides whether the account's requests in the last window, with refused ones and other services', are too many. */
   #isTooFast(now: number): boolean {
     const own = this.requests.filter(
       ({ at, route }) => route !== 'file' && at > now - this.answers.plan.rateWindowMs,
@@ -163,7 +163,7 @@ export class Partner {
     await this.#write(res, bytes, request.route as Route);
   }
 
-  /** A body as it leaves: whole, in drops, or cut in the middle. */
+  /** Sends a body: whole, in drops, or cut off in the middle. */
   async #write(res: ServerResponse, bytes: Buffer, route: Route): Promise<void> {
     if (this.answers.fault(route, ['cut']) !== undefined) {
       res.write(bytes.subarray(0, Math.floor(bytes.length / 2)));

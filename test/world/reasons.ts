@@ -19,17 +19,17 @@ const any =
     causes.some((cause) => cause(plan));
 const always: Cause = () => true;
 
-/** The chain of deltas may break. */
+/** Whether the chain of deltas may break. */
 const breaks: Cause = any(
   has('expired', 'too-large'),
   event('forgetful-deploy'),
   ({ partner }) => partner.keptBuilds < 10 || partner.changesAtMost < 100,
 );
 
-/** What must have been drawn for a reason to be true. */
+/** Decides by a reason's code whether the plan contains a cause for it. */
 export const MAY_SAY: Readonly<Record<string, Cause>> = {
   'no-baseline': always,
-  // What a machine with much else to do brings about.
+  // A busy machine alone may cause these.
   'postgres-unavailable': always,
   'queues-silent': always,
   'queues-unavailable': always,

@@ -17,14 +17,14 @@ interface Change {
   readonly new_value: string | null;
 }
 
-/** A copy that is made of changes alone: what it holds, by the name of a cell. */
+/** A copy of the tables built from the change feed alone, as values by the name of their cell. */
 export class Follower {
   #position: string | null = null;
   readonly cells = new Map<string, string>();
   readonly faults: string[] = [];
   compared = 0;
 
-  /** Reads on, and compares with the tables as they are in the same snapshot of the database. */
+  /** Reads new changes, and compares the copy with the tables in the same database snapshot. */
   async compare(sql: Sql): Promise<void> {
     await sql.begin('isolation level repeatable read', async (tx) => {
       const [first] = this.#position === null ? await tx`select catalog.changes_oldest() as position` : [];
@@ -81,7 +81,7 @@ async function readTables(sql: ISql): Promise<Map<string, string>> {
   return cells;
 }
 
-/** Prices that are shown and were never answered, and states that nothing has told of. */
+/** Returns a line for each shown price that was never answered, and for each state that was never reported. */
 export async function unanswered(sql: Sql, partner: Answers): Promise<string[]> {
   const faults: string[] = [];
   for (const {
@@ -100,7 +100,7 @@ export async function unanswered(sql: Sql, partner: Answers): Promise<string[]> 
   return faults;
 }
 
-/** Claims and truth of prices that may be acted on. */
+/** Counts of the actionable prices and the right ones among them, and the sum of their p_right (`claimed`). */
 export interface Record_ {
   shown: number;
   right: number;
@@ -108,7 +108,7 @@ export interface Record_ {
   readonly wrong: Map<string, string>;
 }
 
-/** Judges what may be acted on by what the partner would answer at this moment. */
+/** Compares actionable prices with what the partner would answer now, and adds the result to the record. */
 export async function judge(sql: Sql, market: Market, record: Record_): Promise<void> {
   const before = sizesOfAll(market);
   const rows =
@@ -136,7 +136,7 @@ function sizesOfAll(market: Market): Map<string, number> {
   return all;
 }
 
-/** Where the mirror is not as the market is, a line each. SKUs that are never priced are left out. */
+/** Returns a line for each SKU that differs from the market; of never priced ones, only the manifest's data counts. */
 export async function differences(sql: Sql, partner: Answers): Promise<string[]> {
   const { market } = partner;
   const cells = await readTables(sql);

@@ -8,19 +8,19 @@ import { runs } from '../support/soak.ts';
 import { play } from './episode.ts';
 
 /*
- * A partner that was written from its rules alone, with a truth of its own that moves, and all that the
- * rules leave open drawn anew in each episode. SEED=n replays one; SOAK=20 plays twenty times as many.
+ * A daemon against a partner written from its rules alone, whose market moves. Each episode draws everything that the
+ * rules leave open. SEED=n replays an episode; SOAK=20 plays twenty times as many.
  */
 
 const given = process.env['SEED'];
 const EPISODES = given === undefined ? runs(2) : 1;
-/** How long the market moves, and how many SKUs it has at most. */
+/** How long the market moves (at least and at most), and the most SKUs that it begins with. */
 const LENGTHS = { seconds: [10, 18], skus: 150 } as const;
-/** Of an episode, on a machine with much else to do: to load, to rest, and in between. */
+/** Longest episode on a busy machine: the initial load, the moving market, and the rest. */
 const LONGEST_MS = 800_000;
 
 test.for(Array.from({ length: EPISODES }, () => Number(given ?? randomInt(2 ** 31))))(
-  'shows nothing that was not answered, says why, and is as the market is once that rests (SEED=%i)',
+  'the mirror shows only answered prices and true reasons, and equals the market once it rests (SEED=%i)',
   { timeout: LONGEST_MS },
   async (seed) => {
     const database = await createDatabase('migrated');
