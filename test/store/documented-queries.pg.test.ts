@@ -176,7 +176,9 @@ test('falls to act on: neither a doubted fall, however large, nor a price that i
 test("a repricer's waiting list: yields actionable SKUs, and a doubted one once its doubt has ended", async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);
-  const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'become actionable:').split(/(?<=;).*\n/);
+  const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'become actionable:').split(
+    /(?<=;).*\n/,
+  );
   const session = await sql.reserve();
   const taken = async () => {
     const rows =
